@@ -1,0 +1,205 @@
+"""Imports an agent's modules under private names, so that two agents in one process share none.
+
+Each load has a package of its own, ``_tenterhook_<hash>``. The modules in it see a private ``__import__``: names that are
+found at the agent's root (``lib``, ``tools``, ``hooks``, a module beside them) lead into the package, all others are
+imported as usual. The standard library is never shadowed. Source is compiled from the file's bytes, no ``.pyc`` is read
+or written.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib
+import importlib.util
+import itertools
+import os
+import sys
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tenterhook import names
+from tenterhook.mantle.marks import decorated_during
+from tenterhook.registration import Found, Problem, import_problem, register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["load"]
+
+#: Never the agent's own, whatever lies at its root.
+NEVER_OWN = frozenset({*sys.stdlib_module_names, "rasa", "tenterhook"})
+
+_loads = itertools.count()
+
+
+def load(root: Path, files: Sequence[Path]) -> Found:
+    """Imports the hook modules ``files`` (relative to ``root``) in their order and registers their hooks."""
+    names.install()
+    agent = _Agent(Path(root))
+    modules: list[tuple[Path, ModuleType]] = []
+    problems: list[Problem] = []
+    with decorated_during() as decorated:
+        for file in files:
+            try:
+                modules.append((file, agent.import_file(Path(file))))
+            except BaseException as error:  # noqa: BLE001 - also SystemExit: it must not end the process
+                problems.append(import_problem(error, agent.root, agent.root / file))
+    return register(agent.root, modules, decorated, problems)
+
+
+class _Agent(MetaPathFinder):
+    """One load of one agent: its package, the finder below it, and the builtins of its modules."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        digest = hashlib.sha256(f"{os.path.realpath(root)}\0{next(_loads)}\0{os.getpid()}".encode()).hexdigest()
+        self.package = f"_tenterhook_{digest[:8]}"
+        #: Modules by the real path of their file: a file behind two names is one module.
+        self.by_file: dict[str, ModuleType] = {}
+        self.builtins = {**vars(builtins), "__import__": self.import_}
+        self.importlib = _importlib_for(self)
+        top = ModuleType(self.package)
+        top.__path__ = [str(root)]
+        sys.modules[self.package] = top
+        sys.meta_path.insert(0, self)
+
+    def import_file(self, file: Path) -> ModuleType:
+        """Imports a hook module by its file, relative to the root."""
+        parts = file.with_suffix("").parts
+        name = ".".join((self.package, *parts))
+        target = self.root / file
+        found = self.by_file.get(os.path.realpath(target))
+        if found is not None:
+            return found
+        if parts == ("hooks",) and (self.root / "hooks" / "__init__.py").is_file():
+            # The package takes the name `hooks`; the file beside it keeps a name that no import statement can write.
+            name = f"{self.package}.hooks-file"
+            spec = _spec(self, name, target)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module
+            try:
+                _loader_of(spec).exec_module(module)
+            except BaseException:
+                sys.modules.pop(name, None)
+                raise
+            return module
+        return importlib.import_module(name)
+
+    def import_(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """``__import__`` as the agent's modules see it."""
+        if level == 0:
+            top = name.partition(".")[0]
+            if self.owns(top):
+                own = f"{self.package}.{name}"
+                if fromlist:
+                    return builtins.__import__(own, globals, locals, fromlist, 0)
+                builtins.__import__(own, globals, locals, (), 0)
+                return sys.modules[f"{self.package}.{top}"]
+            if top == "importlib" and (not fromlist or name == "importlib"):
+                builtins.__import__(name, globals, locals, fromlist or (), 0)
+                return self.importlib
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+    def owns(self, top: str) -> bool:
+        """Whether an absolute import of ``top`` means something at the agent's root."""
+        if top in NEVER_OWN:
+            return False
+        if f"{self.package}.{top}" in sys.modules:
+            return True
+        return (self.root / f"{top}.py").is_file() or (self.root / top).is_dir()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(f"{self.package}."):
+            return None
+        stem = fullname.rpartition(".")[2]
+        for folder in map(Path, path or ()):
+            inside, file = folder / stem, folder / f"{stem}.py"
+            if (inside / "__init__.py").is_file():
+                return _spec(self, fullname, inside / "__init__.py", package=inside)
+            if file.is_file():
+                # `hooks.py` beside a folder `hooks/`: both layouts may coexist, and the folder's modules are below it.
+                return _spec(self, fullname, file, package=inside if inside.is_dir() else None)
+            if inside.is_dir():
+                spec = ModuleSpec(fullname, None, is_package=True)
+                spec.submodule_search_locations = [str(inside)]
+                return spec
+        return None
+
+
+class _SourceLoader(InspectLoader):
+    """Executes one file, once, with the agent's builtins."""
+
+    def __init__(self, agent: _Agent, file: Path) -> None:
+        self.agent = agent
+        self.file = file
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        self.known = self.agent.by_file.get(os.path.realpath(self.file))
+        self.known_spec = None if self.known is None else self.known.__spec__
+        return self.known
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module is self.known:
+            module.__spec__ = self.known_spec
+            return
+        code = compile(self.file.read_bytes(), str(self.file), "exec", dont_inherit=True)
+        real = os.path.realpath(self.file)
+        self.agent.by_file[real] = module
+        vars(module)["__builtins__"] = self.agent.builtins
+        try:
+            exec(code, vars(module))
+        except BaseException:
+            self.agent.by_file.pop(real, None)
+            raise
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self.file)
+
+    def get_source(self, fullname: str) -> str:
+        return importlib.util.decode_source(self.file.read_bytes())
+
+    def is_package(self, fullname: str) -> bool:
+        return self.file.name == "__init__.py"
+
+
+def _spec(agent: _Agent, name: str, file: Path, package: Path | None = None) -> ModuleSpec:
+    spec = ModuleSpec(name, _SourceLoader(agent, file), origin=str(file), is_package=package is not None)
+    spec.has_location = True
+    if package is not None:
+        spec.submodule_search_locations = [str(package)]
+    return spec
+
+
+def _loader_of(spec: ModuleSpec) -> _SourceLoader:
+    assert isinstance(spec.loader, _SourceLoader)
+    return spec.loader
+
+
+def _importlib_for(agent: _Agent) -> ModuleType:
+    """``importlib`` as the agent's modules see it: ``import_module`` finds the agent's own names."""
+
+    def import_module(name: str, package: str | None = None) -> ModuleType:
+        if not name.startswith(".") and agent.owns(name.partition(".")[0]):
+            name = f"{agent.package}.{name}"
+        return importlib.import_module(name, package)
+
+    class Importlib(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib, name)
+
+    stand_in = Importlib("importlib", importlib.__doc__)
+    vars(stand_in)["import_module"] = import_module
+    return stand_in

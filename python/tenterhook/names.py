@@ -1,0 +1,91 @@
+"""Gives the names ``rasa.mantle.*`` without a file under ``rasa/``.
+
+A finder answers for exactly the modules that we implement. Every other name below ``rasa`` falls through to an installed
+``rasa``; where there is none, empty packages stand in for the parents.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+__all__ = ["MODULES", "PARENTS", "install", "is_installed", "uninstall"]
+
+#: Public name of a module, and the module of ours that it leads to.
+MODULES = {
+    "rasa.mantle.hooks": "tenterhook.mantle.hooks",
+    "rasa.calm_v2.hooks": "tenterhook.mantle.hooks",
+}
+
+#: The packages on the way to them.
+PARENTS = ("rasa", "rasa.mantle", "rasa.calm_v2")
+
+
+class _Ours(Loader):
+    """Gives one of our modules under its public name: the same module object, whichever name asks for it."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(MODULES[spec.name])
+        self.own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # It has been executed under its own name; the import system has just set the public one's spec.
+        module.__spec__ = self.own_spec
+
+
+class _EmptyPackage(Loader):
+    """A parent package with nothing of its own in it."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__path__ = []
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname in MODULES:
+            return ModuleSpec(fullname, _Ours(), origin="tenterhook")
+        if fullname in PARENTS and PathFinder.find_spec(fullname, path) is None:
+            return ModuleSpec(fullname, _EmptyPackage(), origin="tenterhook", is_package=True)
+        return None
+
+
+_FINDER = _Finder()
+
+
+def install() -> None:
+    """Makes ``import rasa.mantle.hooks`` work in this process. Calling it again does nothing.
+
+    An installed ``rasa`` keeps all its other modules; those in :data:`MODULES` are ours from now on, also where they have
+    been imported before.
+    """
+    if not is_installed():
+        sys.meta_path.insert(0, _FINDER)
+        for name, own in MODULES.items():
+            if sys.modules.get(name) is not sys.modules.get(own):
+                sys.modules.pop(name, None)
+
+
+def uninstall() -> None:
+    """Takes the names away again; modules that hold them keep them."""
+    if is_installed():
+        sys.meta_path.remove(_FINDER)
+        for name in MODULES:
+            sys.modules.pop(name, None)
+
+
+def is_installed() -> bool:
+    """Whether the names are given."""
+    return _FINDER in sys.meta_path

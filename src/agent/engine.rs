@@ -1,0 +1,226 @@
+//! The engine: an agent's hooks, loaded and ready to be called.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::discovery;
+use super::error::Error;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::dispatch::{Call, Dispatcher, HandlerStatistics, QueueLimits};
+use crate::hooks::{
+    AnyPayload, HandlerId, MODIFY_TIMEOUT, ModifiablePayload, OBSERVE_TIMEOUT, Outcome, Payload, Point,
+};
+use crate::python::{self, LoadRequest, PyHandler, PythonChoice};
+
+/// How long the import of an agent's modules may take unless the builder says otherwise.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What [`HookEngine::registered`] tells of one handler.
+pub type RegisteredHook = HandlerId;
+
+/// An agent's hooks, loaded and ready to be called. Shared behind an `Arc`; dropping it cancels what runs.
+///
+/// All methods may be called from any thread and under any async runtime, or none: the engine's clock is a thread of its own.
+pub struct HookEngine {
+    root: PathBuf,
+    dispatcher: Dispatcher<PyHandler>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl HookEngine {
+    /// Loads the hooks of the agent in `folder` with the default settings. Blocks while the modules are imported.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no hooks, they are not well formed, or no fitting interpreter is there.
+    pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder(folder).load()
+    }
+
+    /// Settings for a load.
+    pub fn builder(folder: impl AsRef<Path>) -> HookEngineBuilder {
+        HookEngineBuilder {
+            folder: folder.as_ref().to_owned(),
+            python: None,
+            observe_timeout: OBSERVE_TIMEOUT,
+            modify_timeout: MODIFY_TIMEOUT,
+            load_timeout: LOAD_TIMEOUT,
+            limits: QueueLimits::default(),
+        }
+    }
+
+    /// Calls the modify hook of the payload's point and waits for the outcome, at most until the hook's deadline.
+    ///
+    /// Without a hook the payload proceeds, and Python is not touched. Dropping the future cancels the handler.
+    pub async fn modify<P: ModifiablePayload>(&self, payload: P) -> Outcome<P> {
+        let outcome = self.dispatcher.modified(payload.into_any()).await;
+        outcome.map(|payload| P::from_any(payload).expect("an outcome's payload is of the point that was asked"))
+    }
+
+    /// Hands the payload to the observe hooks of its point. Never waits; when too many observations wait, the oldest is
+    /// dropped and counted.
+    ///
+    /// Observers see the payload as it enters the point: call this before [`HookEngine::modify`].
+    pub fn observe<P: Payload>(&self, payload: &P) {
+        self.dispatcher.observe(P::POINT, || payload.clone().into_any());
+    }
+
+    /// As [`HookEngine::observe`], but waits for room in the queue, so that nothing is dropped. For players of recorded
+    /// traffic; a live turn must not wait.
+    pub async fn observe_with_room<P: Payload>(&self, payload: &P) {
+        self.dispatcher.observe_with_room(P::POINT, || payload.clone().into_any()).await;
+    }
+
+    /// The hooks at a point, observers first, in the order of registration.
+    pub fn registered(&self, point: Point) -> Vec<Arc<RegisteredHook>> {
+        self.dispatcher.at_point(point).map(|handler| Arc::clone(&handler.id)).collect()
+    }
+
+    /// Whether the point has a modify hook.
+    pub fn has_modify(&self, point: Point) -> bool {
+        self.dispatcher.at_point(point).any(|handler| handler.id.lane == crate::hooks::Lane::Modify)
+    }
+
+    /// What has come of each hook's calls since the load, in the order of the catalogue.
+    pub fn statistics(&self) -> Vec<HandlerStatistics> {
+        self.dispatcher.statistics()
+    }
+
+    /// What is unwise in the modules, though it does not keep them from running.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The agent's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Ends when no call and no observation is waiting or running.
+    pub async fn drained(&self) {
+        self.dispatcher.drained().await;
+    }
+
+    /// Refuses new calls, waits at most `grace` for those that wait and run, and cancels the rest. The answer is whether all
+    /// ended by themselves. A call that is refused or cancelled ends as a failure, by its point's policy.
+    pub async fn shutdown(&self, grace: Duration) -> bool {
+        self.dispatcher.queue().close();
+        let drained = self.dispatcher.drained_within(grace).await;
+        self.dispatcher.queue().stop();
+        drained
+    }
+
+    /// Calls the modify hook of a payload whose point is known at run time only.
+    pub(crate) fn modify_then(
+        &self,
+        payload: AnyPayload,
+        then: impl FnOnce(Outcome<AnyPayload>) + Send + 'static,
+    ) -> Option<Arc<Call<PyHandler>>> {
+        self.dispatcher.modify(payload, then)
+    }
+
+    /// Hands over a payload whose point is known at run time only.
+    pub(crate) fn observe_any(&self, payload: AnyPayload) {
+        self.dispatcher.observe(payload.point(), || payload);
+    }
+}
+
+impl Drop for HookEngine {
+    fn drop(&mut self) {
+        self.dispatcher.queue().stop();
+    }
+}
+
+impl fmt::Debug for HookEngine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("HookEngine").field("root", &self.root).field("dispatcher", &self.dispatcher).finish_non_exhaustive()
+    }
+}
+
+/// Settings for a load; made by [`HookEngine::builder`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct HookEngineBuilder {
+    folder: PathBuf,
+    python: Option<PathBuf>,
+    observe_timeout: Duration,
+    modify_timeout: Duration,
+    load_timeout: Duration,
+    limits: QueueLimits,
+}
+
+impl HookEngineBuilder {
+    /// The interpreter, or the folder of the virtual environment, whose packages the hooks use. Without it: `VIRTUAL_ENV`,
+    /// `.venv` beside the agent, `python3` on the path. A process has one interpreter: the first load decides.
+    pub fn python(mut self, python: impl Into<PathBuf>) -> Self {
+        self.python = Some(python.into());
+        self
+    }
+
+    /// How long an observe hook may take unless its decorator says otherwise; 100 ms.
+    pub fn observe_timeout(mut self, timeout: Duration) -> Self {
+        self.observe_timeout = timeout;
+        self
+    }
+
+    /// How long a modify hook may take unless its decorator says otherwise; 500 ms.
+    pub fn modify_timeout(mut self, timeout: Duration) -> Self {
+        self.modify_timeout = timeout;
+        self
+    }
+
+    /// How long the import of all hook modules may take; 10 s.
+    pub fn load_timeout(mut self, timeout: Duration) -> Self {
+        self.load_timeout = timeout;
+        self
+    }
+
+    /// How many observations may wait before the oldest is dropped; 4,096.
+    pub fn observer_queue(mut self, observations: usize) -> Self {
+        self.limits.watch = observations.max(1);
+        self
+    }
+
+    /// How many modify calls may wait before more of them fail at once; 16,384.
+    pub fn call_queue(mut self, calls: usize) -> Self {
+        self.limits.turn = calls.max(1);
+        self
+    }
+
+    /// Loads the hooks.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no hooks, they are not well formed, or no fitting interpreter is there.
+    pub fn load(self) -> Result<HookEngine, Error> {
+        let root = std::path::absolute(&self.folder)
+            .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
+        let files = discovery::hook_modules(&root)?;
+        python::ensure_started(&PythonChoice { asked: self.python, agent: Some(root.clone()) })?;
+        let loaded = python::load(LoadRequest {
+            root: root.clone(),
+            files,
+            within: self.load_timeout,
+            observe_timeout: self.observe_timeout,
+            modify_timeout: self.modify_timeout,
+            limits: self.limits,
+        })?;
+        let refusal = if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
+            Some(Error::Invalid { root: root.clone(), problems: loaded.problems.clone() })
+        } else if loaded.handlers.is_empty() {
+            Some(Error::NoHooks(root.clone()))
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            loaded.queue.stop();
+            return Err(refusal);
+        }
+        for problem in &loaded.problems {
+            tracing::warn!(target: crate::telemetry::LOAD, "{problem}");
+        }
+        Ok(HookEngine { root, dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings: loaded.problems })
+    }
+}

@@ -1,0 +1,60 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// Why an agent's hooks could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such folder.
+    #[error("Agent folder `{}` does not exist", .0.display())]
+    NotFound(PathBuf),
+    /// A file was given in place of a folder.
+    #[error("`{}` is a file\n  hint: give the agent's folder, the one that holds `hooks.py` or `hooks/`", .0.display())]
+    NotAFolder(PathBuf),
+    /// The folder has no hook modules.
+    #[error(
+        "Agent folder `{}` has no hook modules\n  hint: put `hooks.py`, or a folder `hooks/` with `.py` files in it, at its root",
+        .0.display()
+    )]
+    NoModules(PathBuf),
+    /// The modules register no hook.
+    #[error(
+        "The hook modules in `{}` register no hook\n  hint: decorate an `async def` function, for example with `@modify_model_request()` from `rasa.mantle.hooks`",
+        .0.display()
+    )]
+    NoHooks(PathBuf),
+    /// A file or folder cannot be read.
+    #[error("`{}` cannot be read: {reason}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        reason: std::io::Error,
+    },
+    /// The modules are not well formed.
+    #[error("The hooks in `{}` cannot be loaded\n{}", root.display(), Listed(problems))]
+    Invalid {
+        /// The agent's folder.
+        root: PathBuf,
+        /// What is wrong, warnings included.
+        problems: Vec<Diagnostic>,
+    },
+    /// The interpreter is not there, is another one, or failed.
+    #[error(transparent)]
+    Python(#[from] crate::python::Error),
+}
+
+struct Listed<'a>(&'a [Diagnostic]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in self.0 {
+            writeln!(out, "{problem}")?;
+        }
+        let errors = self.0.iter().filter(|problem| problem.severity == Severity::Error).count();
+        write!(out, "{errors} error{}", if errors == 1 { "" } else { "s" })
+    }
+}

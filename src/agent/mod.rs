@@ -1,0 +1,8 @@
+//! A folder on disk becomes a ready engine.
+
+mod discovery;
+mod engine;
+mod error;
+
+pub use engine::{HookEngine, HookEngineBuilder, RegisteredHook};
+pub use error::Error;

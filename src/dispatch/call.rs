@@ -1,0 +1,215 @@
+//! One call of one handler: waiting, started, settled. It is settled exactly once, by whoever comes first.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::clock::{self, Expire};
+use super::dispatcher::Registered;
+use super::queue::LaneQueue;
+use crate::hooks::{AnyPayload, FailureCause, Lane, Signal};
+use crate::telemetry::DISPATCH;
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// The handler gave back what it got.
+    Unchanged,
+    /// The handler gave back another payload of the same point.
+    Changed(AnyPayload),
+    /// The handler raised a control signal.
+    Signal(Signal),
+    /// The handler failed.
+    Failure(FailureCause),
+    /// The observation was dropped from a full queue.
+    Dropped,
+    /// The caller gave the call up.
+    Withdrawn,
+}
+
+/// Hears of a call's end: the answer, and how long after dispatch it fell.
+pub(super) type Reply = Box<dyn FnOnce(Answer, Duration) + Send>;
+
+const WAITING: u8 = 0;
+const STARTED: u8 = 1;
+const SETTLED: u8 = 2;
+
+/// One call of a handler that runs on something of type `H`.
+pub(crate) struct Call<H: Send + Sync + 'static> {
+    handler: Arc<Registered<H>>,
+    payload: Arc<AnyPayload>,
+    serial: u64,
+    dispatched: Instant,
+    started: OnceLock<Instant>,
+    state: AtomicU8,
+    reply: Mutex<Option<Reply>>,
+    queue: Weak<LaneQueue<H>>,
+    span: tracing::Span,
+}
+
+impl<H: Send + Sync + 'static> Call<H> {
+    pub(super) fn new(
+        handler: Arc<Registered<H>>,
+        payload: Arc<AnyPayload>,
+        queue: &Arc<LaneQueue<H>>,
+        reply: Option<Reply>,
+    ) -> Arc<Self> {
+        let id = &handler.id;
+        let span = tracing::debug_span!(
+            target: DISPATCH, "dispatch",
+            point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
+            outcome = tracing::field::Empty, elapsed_ms = tracing::field::Empty,
+        );
+        Arc::new(Self {
+            payload,
+            serial: queue.next_serial(),
+            dispatched: Instant::now(),
+            started: OnceLock::new(),
+            state: AtomicU8::new(WAITING),
+            reply: Mutex::new(reply),
+            queue: Arc::downgrade(queue),
+            handler,
+            span,
+        })
+    }
+
+    /// What runs the handler.
+    pub(crate) fn handler(&self) -> &Registered<H> {
+        &self.handler
+    }
+
+    /// The payload as it entered the point.
+    pub(crate) fn payload(&self) -> &AnyPayload {
+        &self.payload
+    }
+
+    /// The call's number; unique within its queue.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Claims the call for the one who asks first. `false`: it is over, or somebody else has it.
+    ///
+    /// An observer's time runs from here: it must not pay for the queue in front of it.
+    pub(crate) fn begin(self: &Arc<Self>) -> bool {
+        if self.state.compare_exchange(WAITING, STARTED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        let now = Instant::now();
+        self.started.set(now).expect("the exchange above succeeds once");
+        if self.handler.id.lane == Lane::Observe {
+            if let Some(queue) = self.queue.upgrade() {
+                queue.started();
+            }
+            self.limit(now);
+        }
+        true
+    }
+
+    /// Sets the call's deadline, one time-out after `from`.
+    pub(super) fn limit(self: &Arc<Self>, from: Instant) {
+        let call: Weak<Self> = Arc::downgrade(self);
+        clock::expire_at(from + self.handler.id.timeout, call);
+    }
+
+    /// When the call was dispatched.
+    pub(super) fn dispatched(&self) -> Instant {
+        self.dispatched
+    }
+
+    /// Adds time that was spent in the handler itself.
+    pub(crate) fn ran(&self, time: Duration) {
+        self.handler.counts.in_handler(time);
+    }
+
+    /// Ends the call. Only the first end counts; the answer is whether this was it.
+    pub(crate) fn settle(&self, answer: Answer) -> bool {
+        let before = self.state.swap(SETTLED, Ordering::AcqRel);
+        if before == SETTLED {
+            return false;
+        }
+        let from = match self.handler.id.lane {
+            Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
+            Lane::Modify => self.dispatched,
+        };
+        let elapsed = from.elapsed();
+        self.report(&answer, elapsed);
+        self.handler.counts.record(&self.handler.id, &answer, elapsed);
+        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reply) = reply {
+            reply(answer, elapsed);
+        }
+        if let Some(queue) = self.queue.upgrade() {
+            queue.settled(self.handler.id.lane, before == STARTED);
+        }
+        true
+    }
+
+    /// Ends the call for its caller, who no longer waits, and has its task cancelled.
+    pub(crate) fn withdraw(&self) {
+        self.stop(Answer::Withdrawn);
+    }
+
+    /// Whether the engine is being shut down.
+    pub(crate) fn shutting_down(&self) -> bool {
+        self.queue.upgrade().is_none_or(|queue| queue.stopping())
+    }
+
+    fn stop(&self, answer: Answer) {
+        if self.settle(answer)
+            && self.started.get().is_some()
+            && let Some(queue) = self.queue.upgrade()
+        {
+            queue.cancel(self.serial);
+        }
+    }
+
+    fn report(&self, answer: &Answer, elapsed: Duration) {
+        let word = match answer {
+            Answer::Unchanged => "unchanged",
+            Answer::Changed(_) => "changed",
+            Answer::Signal(_) => "signal",
+            Answer::Failure(cause) => cause.word(),
+            Answer::Dropped => "dropped",
+            Answer::Withdrawn => "withdrawn",
+        };
+        let elapsed_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
+        self.span.record("outcome", word).record("elapsed_ms", elapsed_ms);
+        let id = &self.handler.id;
+        match answer {
+            Answer::Failure(cause) => tracing::warn!(
+                target: DISPATCH, parent: &self.span,
+                point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
+                cause = word, elapsed_ms, "Handler failed: {cause}",
+            ),
+            Answer::Signal(signal) if id.lane == Lane::Observe || !id.point.spec().signals.contains(&signal.kind()) => {
+                tracing::warn!(
+                    target: DISPATCH, parent: &self.span,
+                    point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
+                    signal = signal.kind().name(), "Signal discarded: this hook cannot raise it",
+                );
+            }
+            _ => tracing::debug!(target: DISPATCH, parent: &self.span, outcome = word, elapsed_ms, "Dispatched"),
+        }
+    }
+}
+
+impl<H: Send + Sync + 'static> Expire for Call<H> {
+    fn expire(&self) {
+        let limit_ms = u64::try_from(self.handler.id.timeout.as_millis()).unwrap_or(u64::MAX);
+        self.stop(Answer::Failure(FailureCause::Timeout { limit_ms }));
+    }
+}
+
+impl<H: Send + Sync + 'static> Drop for Call<H> {
+    fn drop(&mut self) {
+        self.settle(Answer::Failure(FailureCause::Lost));
+    }
+}
+
+impl<H: Send + Sync + 'static> fmt::Debug for Call<H> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Call").field("handler", &self.handler.id).field("serial", &self.serial).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,187 @@
+//! Which handlers stand at which point, and how they are called.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
+
+use super::call::{Answer, Call};
+use super::clock;
+use super::policy;
+use super::queue::LaneQueue;
+use super::statistics::{Counts, HandlerStatistics};
+use crate::hooks::{
+    AnyPayload, FailureCause, HandlerFailure, HandlerId, Lane, Outcome, POINTS, Point,
+};
+
+/// A handler, what runs it, and what has come of its calls.
+pub(crate) struct Registered<H> {
+    /// Which handler it is.
+    pub(crate) id: Arc<HandlerId>,
+    /// What runs it.
+    pub(crate) runs: H,
+    pub(super) counts: Counts,
+}
+
+/// The handlers of one agent, by point, and the queue of the lane that runs them.
+pub(crate) struct Dispatcher<H: Send + Sync + 'static> {
+    points: [AtPoint<H>; POINTS.len()],
+    queue: Arc<LaneQueue<H>>,
+}
+
+struct AtPoint<H> {
+    observe: Vec<Arc<Registered<H>>>,
+    modify: Option<Arc<Registered<H>>>,
+}
+
+impl<H: Send + Sync + 'static> Dispatcher<H> {
+    /// A dispatcher over handlers that a load has checked: at most one modify handler stands at a point.
+    pub(crate) fn new(handlers: Vec<(HandlerId, H)>, queue: Arc<LaneQueue<H>>) -> Self {
+        let mut points = POINTS.map(|_| AtPoint { observe: Vec::new(), modify: None });
+        for (id, runs) in handlers {
+            let at = &mut points[id.point as usize];
+            let registered = Arc::new(Registered { id: Arc::new(id), runs, counts: Counts::new() });
+            match registered.id.lane {
+                Lane::Observe => at.observe.push(registered),
+                Lane::Modify => at.modify = Some(registered),
+            }
+        }
+        Self { points, queue }
+    }
+
+    /// Hands `payload` to the point's observers; never waits. `payload` is asked for only when there are any.
+    pub(crate) fn observe(&self, point: Point, payload: impl FnOnce() -> AnyPayload) {
+        let observers = &self.at(point).observe;
+        if observers.is_empty() {
+            return;
+        }
+        let payload = Arc::new(payload());
+        let calls: VecDeque<_> = observers
+            .iter()
+            .map(|handler| Call::new(Arc::clone(handler), Arc::clone(&payload), &self.queue, None))
+            .collect();
+        self.queue.push_watch(calls, payload);
+    }
+
+    /// As [`Dispatcher::observe`], but waits for room in the queue instead of dropping.
+    pub(crate) async fn observe_with_room(&self, point: Point, payload: impl FnOnce() -> AnyPayload) {
+        if self.at(point).observe.is_empty() {
+            return;
+        }
+        loop {
+            let room = self.queue.room();
+            if self.queue.has_room() {
+                break;
+            }
+            room.await;
+        }
+        self.observe(point, payload);
+    }
+
+    /// Calls the point's modify handler; `then` hears the outcome, on whatever thread it falls.
+    pub(crate) fn modify(
+        &self,
+        payload: AnyPayload,
+        then: impl FnOnce(Outcome<AnyPayload>) + Send + 'static,
+    ) -> Option<Arc<Call<H>>> {
+        let Some(handler) = &self.at(payload.point()).modify else {
+            then(Outcome::Proceed { payload, changed: false, failure: None, discarded_signal: None });
+            return None;
+        };
+        let id = Arc::clone(&handler.id);
+        let payload = Arc::new(payload);
+        let given = Arc::clone(&payload);
+        let reply = move |answer: Answer, elapsed: Duration| {
+            then(policy::decide(&id, answer, elapsed, || Arc::unwrap_or_clone(given)));
+        };
+        let call = Call::new(Arc::clone(handler), payload, &self.queue, Some(Box::new(reply)));
+        call.limit(call.dispatched());
+        self.queue.push_turn(Arc::clone(&call));
+        Some(call)
+    }
+
+    /// Calls the point's modify handler and waits for the outcome. Dropping the future cancels the handler.
+    pub(crate) async fn modified(&self, payload: AnyPayload) -> Outcome<AnyPayload> {
+        let (tell, heard) = oneshot::channel();
+        let call = Withdrawing(self.modify(payload, move |outcome| drop(tell.send(outcome))));
+        match (heard.await, &call.0) {
+            (Ok(outcome), _) => outcome,
+            (Err(_), Some(call)) => Outcome::Failed(HandlerFailure {
+                handler: Arc::clone(&call.handler().id),
+                elapsed: call.dispatched().elapsed(),
+                cause: FailureCause::Lost,
+            }),
+            (Err(_), None) => unreachable!("without a handler the outcome is told before `modify` returns"),
+        }
+    }
+
+    /// Ends when every call has been settled, or when `grace` is over; the answer is whether all have been.
+    pub(crate) async fn drained_within(&self, grace: Duration) -> bool {
+        let (drained, over) = (pin!(self.drained()), pin!(clock::sleep(grace)));
+        matches!(select(drained, over).await, Either::Left(_))
+    }
+
+    /// Ends when every call has been settled.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let idle = self.queue.idle();
+            if self.queue.open() == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// The queue of the lane that runs the handlers.
+    pub(crate) fn queue(&self) -> &Arc<LaneQueue<H>> {
+        &self.queue
+    }
+
+    /// The handlers at a point, observers first, in the order of registration.
+    pub(crate) fn at_point(&self, point: Point) -> impl Iterator<Item = &Arc<Registered<H>>> {
+        let at = self.at(point);
+        at.observe.iter().chain(&at.modify)
+    }
+
+    /// What has come of each handler's calls, in the order of the catalogue.
+    pub(crate) fn statistics(&self) -> Vec<HandlerStatistics> {
+        POINTS
+            .iter()
+            .flat_map(|spec| self.at_point(spec.point))
+            .map(|handler| handler.counts.read(Arc::clone(&handler.id)))
+            .collect()
+    }
+
+    fn at(&self, point: Point) -> &AtPoint<H> {
+        &self.points[point as usize]
+    }
+}
+
+/// Withdraws its call when it is dropped; a call that is over does not mind.
+struct Withdrawing<H: Send + Sync + 'static>(Option<Arc<Call<H>>>);
+
+impl<H: Send + Sync + 'static> Drop for Withdrawing<H> {
+    fn drop(&mut self) {
+        if let Some(call) = &self.0 {
+            call.withdraw();
+        }
+    }
+}
+
+impl<H> fmt::Debug for Registered<H> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Registered").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<H: Send + Sync + 'static> fmt::Debug for Dispatcher<H> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let handlers: Vec<_> =
+            POINTS.iter().flat_map(|spec| self.at_point(spec.point)).map(|handler| &handler.id).collect();
+        out.debug_struct("Dispatcher").field("handlers", &handlers).field("queue", &self.queue).finish()
+    }
+}

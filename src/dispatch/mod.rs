@@ -1,0 +1,16 @@
+//! Calling handlers within their time and by their point's policy.
+//!
+//! `observe` returns nothing and never waits; `modify` gives exactly one outcome, whatever the handler does. What runs a
+//! handler (a Python lane, a test's thread) takes calls from the [`LaneQueue`] and settles each.
+
+mod call;
+mod clock;
+mod dispatcher;
+mod policy;
+mod queue;
+mod statistics;
+
+pub(crate) use call::{Answer, Call};
+pub(crate) use dispatcher::{Dispatcher, Registered};
+pub(crate) use queue::{LaneQueue, QueueLimits};
+pub use statistics::HandlerStatistics;

@@ -1,0 +1,142 @@
+//! What happened to the calls of one handler, counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::call::Answer;
+use crate::hooks::{HandlerId, Lane, Signal};
+
+/// What happened to the calls of one handler since it was loaded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HandlerStatistics {
+    /// The handler.
+    #[serde(flatten)]
+    pub handler: Arc<HandlerId>,
+    /// Calls that have ended, dropped observations not among them.
+    pub calls: u64,
+    /// Calls that changed the payload.
+    pub changed: u64,
+    /// Calls that gave it back as it was; for an observer, calls that ended well.
+    pub unchanged: u64,
+    /// Accepted `RetryModel` signals.
+    pub retries: u64,
+    /// Accepted `HookRejection` signals.
+    pub rejections: u64,
+    /// Signals that the point does not take.
+    pub discarded_signals: u64,
+    /// Failures by cause.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Observations that were dropped because the queue was full.
+    pub dropped: u64,
+    /// Calls that the caller gave up.
+    pub withdrawn: u64,
+    /// Time spent in the handler itself, in milliseconds.
+    pub handler_ms: f64,
+    /// Median time from dispatch (for an observer, from its start) to the answer, in milliseconds.
+    pub p50_ms: f64,
+    /// The 99th percentile of the same.
+    pub p99_ms: f64,
+}
+
+/// Counts as calls end.
+#[derive(Debug)]
+pub(super) struct Counts(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    changed: u64,
+    unchanged: u64,
+    retries: u64,
+    rejections: u64,
+    discarded_signals: u64,
+    failures: BTreeMap<&'static str, u64>,
+    dropped: u64,
+    withdrawn: u64,
+    in_handler: Duration,
+    elapsed_us: Histogram<u64>,
+}
+
+/// The longest time the histogram tells apart, in microseconds: one hour.
+const LONGEST_US: u64 = 3_600_000_000;
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Inner {
+            changed: 0,
+            unchanged: 0,
+            retries: 0,
+            rejections: 0,
+            discarded_signals: 0,
+            failures: BTreeMap::new(),
+            dropped: 0,
+            withdrawn: 0,
+            in_handler: Duration::ZERO,
+            elapsed_us: Histogram::new_with_bounds(1, LONGEST_US, 2).expect("the bounds are constants"),
+        }))
+    }
+
+    /// Counts the end of a call of the handler `id`.
+    pub(super) fn record(&self, id: &HandlerId, answer: &Answer, elapsed: Duration) {
+        let mut inner = self.lock();
+        match answer {
+            Answer::Unchanged => inner.unchanged += 1,
+            Answer::Changed(_) => inner.changed += 1,
+            Answer::Signal(signal) => {
+                let accepted = id.lane == Lane::Modify && id.point.spec().signals.contains(&signal.kind());
+                match signal {
+                    _ if !accepted => inner.discarded_signals += 1,
+                    Signal::Retry { .. } => inner.retries += 1,
+                    Signal::Rejection { .. } => inner.rejections += 1,
+                }
+            }
+            Answer::Failure(cause) => *inner.failures.entry(cause.word()).or_default() += 1,
+            Answer::Dropped => {
+                inner.dropped += 1;
+                return;
+            }
+            Answer::Withdrawn => {
+                inner.withdrawn += 1;
+                return;
+            }
+        }
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(LONGEST_US);
+        inner.elapsed_us.saturating_record(micros.max(1));
+    }
+
+    /// Adds time that was spent in the handler itself.
+    pub(super) fn in_handler(&self, time: Duration) {
+        self.lock().in_handler += time;
+    }
+
+    pub(super) fn read(&self, handler: Arc<HandlerId>) -> HandlerStatistics {
+        let inner = self.lock();
+        let millis = |quantile| {
+            #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is below 2^53")]
+            let micros = inner.elapsed_us.value_at_quantile(quantile) as f64;
+            micros / 1e3
+        };
+        HandlerStatistics {
+            handler,
+            calls: inner.elapsed_us.len(),
+            changed: inner.changed,
+            unchanged: inner.unchanged,
+            retries: inner.retries,
+            rejections: inner.rejections,
+            discarded_signals: inner.discarded_signals,
+            failures: inner.failures.clone(),
+            dropped: inner.dropped,
+            withdrawn: inner.withdrawn,
+            handler_ms: inner.in_handler.as_secs_f64() * 1e3,
+            p50_ms: millis(0.5),
+            p99_ms: millis(0.99),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

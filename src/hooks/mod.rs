@@ -1,0 +1,19 @@
+//! The catalogue: which points exist, what each carries, and what a hook may answer there.
+
+mod field;
+mod outcome;
+mod payload;
+mod point;
+mod settings;
+
+pub use field::{FieldKind, FieldSpec, Slot, SlotValue};
+pub use outcome::{FailureCause, HandlerFailure, HandlerId, Outcome, Signal, TraceFrame};
+pub use payload::{
+    AnyPayload, IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, ModelRequestPayload,
+    ModelResponsePayload, ModifiablePayload, OutgoingTextPayload, Payload, ToolCallPayload, ToolResultPayload,
+    TurnFinishedPayload, TurnStartedPayload, TurnStatus,
+};
+pub use point::{
+    CATALOGUE_VERSION, FailPolicy, Lane, OBSERVE_TIMEOUT, MODIFY_TIMEOUT, OnClosed, POINTS, Point, PointSpec, SignalKind,
+};
+pub use settings::{ModelSettings, SettingKind};

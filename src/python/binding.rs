@@ -1,0 +1,218 @@
+//! The Python classes that payloads and signals become, and what is needed of them for each call.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyType};
+
+use super::from_python;
+use super::to_python;
+use crate::conversation::{CallInfo, ChannelInfo};
+use crate::dispatch::Answer;
+use crate::hooks::{AnyPayload, FailureCause, POINTS, Slot};
+use crate::telemetry::DISPATCH;
+
+/// The classes of `tenterhook.mantle`, looked up once.
+pub(super) struct Binding {
+    classes: Vec<PayloadClass>,
+    call: Py<PyAny>,
+    channel: Py<PyAny>,
+    control_flow: Py<PyType>,
+    retry: Py<PyType>,
+    rejection: Py<PyType>,
+}
+
+struct PayloadClass {
+    class: Py<PyType>,
+    name: &'static str,
+    build: Py<PyAny>,
+    fields: Vec<Py<PyString>>,
+}
+
+static BINDING: PyOnceLock<Binding> = PyOnceLock::new();
+
+impl Binding {
+    /// The binding of this process; imports `tenterhook.mantle.hooks` at first.
+    pub(super) fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        BINDING.get_or_try_init(py, || {
+            let hooks = py.import("tenterhook.mantle.hooks")?;
+            let builder = py.import("tenterhook.lane")?.getattr("payload_builder")?;
+            let class = |name: &str| -> PyResult<Py<PyType>> { Ok(hooks.getattr(name)?.cast_into::<PyType>()?.unbind()) };
+            let build = |name: &str| -> PyResult<Py<PyAny>> { Ok(builder.call1((hooks.getattr(name)?,))?.unbind()) };
+            let mut classes: Vec<Option<PayloadClass>> = POINTS.map(|_| None).into();
+            for spec in &POINTS {
+                classes[spec.point as usize] = Some(PayloadClass {
+                    class: class(spec.payload)?,
+                    name: spec.payload,
+                    build: build(spec.payload)?,
+                    fields: spec.fields().iter().map(|field| PyString::intern(py, field.name).unbind()).collect(),
+                });
+            }
+            Ok(Self {
+                classes: classes.into_iter().flatten().collect(),
+                call: build("CallInfo")?,
+                channel: build("ChannelInfo")?,
+                control_flow: class("HookControlFlow")?,
+                retry: class("RetryModel")?,
+                rejection: class("HookRejection")?,
+            })
+        })
+    }
+
+    pub(super) fn retry<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
+        self.retry.bind(py)
+    }
+
+    pub(super) fn rejection<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
+        self.rejection.bind(py)
+    }
+
+    /// A fresh Python object of the payload: nothing in it is shared with any other.
+    pub(super) fn to_python<'py>(&self, py: Python<'py>, payload: &AnyPayload) -> PyResult<Bound<'py, PyAny>> {
+        let class = &self.classes[payload.point() as usize];
+        let values = PyDict::new(py);
+        let mut names = class.fields.iter();
+        let mut failed = None;
+        payload.visit(&mut |_, slot| {
+            let name = names.next().expect("as many names as fields");
+            let set = self.slot(py, slot).and_then(|value| values.set_item(name.bind(py), value));
+            failed = failed.take().or(set.err());
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => class.build.bind(py).call1((values,)),
+        }
+    }
+
+    /// What a modify handler's return value means, compared with the payload that it was given.
+    pub(super) fn answer(&self, given: &AnyPayload, returned: &Bound<'_, PyAny>) -> Answer {
+        let py = returned.py();
+        let class = &self.classes[given.point() as usize];
+        let invalid = |message| Answer::Failure(FailureCause::InvalidResult { message });
+        if !returned.is_instance(class.class.bind(py)).unwrap_or(false) {
+            let (found, hint) = (from_python::type_name(returned), self.return_hint(returned));
+            return invalid(format!("It returned a `{found}`; expected `{}`: {hint}", class.name));
+        }
+        let values = returned.getattr(intern!(py, "__dict__"));
+        let Some(values) = values.ok().and_then(|values| values.cast_into::<PyDict>().ok()) else {
+            return invalid(format!("It returned a `{}` without fields", class.name));
+        };
+        let mut changes = Vec::new();
+        let mut refused = None;
+        let mut names = class.fields.iter();
+        given.visit(&mut |spec, slot| {
+            let name = names.next().expect("as many names as fields").bind(py);
+            if !spec.mutable || refused.is_some() {
+                return;
+            }
+            match values.get_item(name) {
+                Ok(Some(value)) => match from_python::field(slot, spec, &value) {
+                    Ok(None) => {}
+                    Ok(Some(new)) => changes.push((spec.name, new)),
+                    Err(refusal) => refused = Some(refusal.describe(spec.name)),
+                },
+                _ => refused = Some(format!("`{}` is missing", spec.name)),
+            }
+        });
+        if let Some(refused) = refused {
+            return invalid(format!("It returned a `{}` in which {refused}", class.name));
+        }
+        if values.len() > class.fields.len() {
+            Self::tell_unknown_fields(class, &values);
+        }
+        if changes.is_empty() {
+            return Answer::Unchanged;
+        }
+        let mut payload = given.clone();
+        for (field, value) in changes {
+            let replaced = payload.replace(field, value);
+            debug_assert!(replaced, "`from_python::field` gives the field's own kind");
+        }
+        Answer::Changed(payload)
+    }
+
+    /// Reads a payload object that a Python caller made.
+    pub(super) fn read(&self, payload: &Bound<'_, PyAny>) -> Result<AnyPayload, String> {
+        let py = payload.py();
+        let found = POINTS.iter().find(|spec| {
+            let class = self.classes[spec.point as usize].class.bind(py);
+            payload.is_instance(class).unwrap_or(false)
+        });
+        let Some(spec) = found else {
+            return Err(format!("A `{}` is no payload", from_python::type_name(payload)));
+        };
+        let plain = payload.call_method0(intern!(py, "model_dump")).map_err(|error| error.to_string())?;
+        let plain = plain.cast::<PyDict>().map_err(|error| error.to_string())?;
+        let object = from_python::whole_object(plain).map_err(|refusal| refusal.describe(spec.payload))?;
+        AnyPayload::from_json(spec.point, object.into()).map_err(|error| format!("Invalid `{}`: {error}", spec.payload))
+    }
+
+    fn slot<'py>(&self, py: Python<'py>, slot: Slot<'_>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match slot {
+            Slot::Text(text) => PyString::new(py, text).into_any(),
+            Slot::OptionalText(text) => text.into_pyobject(py)?,
+            Slot::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+            Slot::Count(count) => PyInt::new(py, count).into_any(),
+            Slot::OptionalNumber(None) => py.None().into_bound(py),
+            Slot::OptionalNumber(Some(number)) => PyFloat::new(py, number).into_any(),
+            Slot::Names(names) => PyList::new(py, names)?.into_any(),
+            Slot::TextMap(map) => {
+                let dict = PyDict::new(py);
+                for (name, value) in map {
+                    dict.set_item(name, value)?;
+                }
+                dict.into_any()
+            }
+            Slot::Object(object) => to_python::object(py, object)?.into_any(),
+            Slot::Objects(objects) => to_python::objects(py, objects)?.into_any(),
+            Slot::Settings(settings) => to_python::object(py, settings.as_object())?.into_any(),
+            Slot::Status(status) => PyString::intern(py, status.name()).into_any(),
+            Slot::Json(value) => to_python::value(py, value)?,
+            Slot::Call(call) => self.call_info(py, call)?,
+            Slot::Channel(channel) => self.channel_info(py, channel)?,
+        })
+    }
+
+    fn call_info<'py>(&self, py: Python<'py>, call: &CallInfo) -> PyResult<Bound<'py, PyAny>> {
+        let values = PyDict::new(py);
+        values.set_item(intern!(py, "phone_number"), call.phone_number.as_deref())?;
+        values.set_item(intern!(py, "metadata"), to_python::object(py, &call.metadata)?)?;
+        self.call.bind(py).call1((values,))
+    }
+
+    fn channel_info<'py>(&self, py: Python<'py>, channel: &ChannelInfo) -> PyResult<Bound<'py, PyAny>> {
+        let values = PyDict::new(py);
+        values.set_item(intern!(py, "name"), channel.name.as_deref())?;
+        values.set_item(intern!(py, "metadata"), to_python::object(py, &channel.metadata)?)?;
+        self.channel.bind(py).call1((values,))
+    }
+
+    fn return_hint(&self, returned: &Bound<'_, PyAny>) -> &'static str {
+        let py = returned.py();
+        if returned.is_none() {
+            "to leave it unchanged, return it"
+        } else if returned.is_instance(self.control_flow.bind(py)).unwrap_or(false) {
+            "a control signal is raised, not returned"
+        } else if returned.hasattr(intern!(py, "__await__")).unwrap_or(false) {
+            "await it before returning"
+        } else {
+            "return `payload.model_copy(update={...})`"
+        }
+    }
+
+    fn tell_unknown_fields(class: &PayloadClass, values: &Bound<'_, PyDict>) {
+        let py = values.py();
+        for (key, _) in values {
+            if !class.fields.iter().any(|name| name.bind(py).as_any().eq(&key).unwrap_or(false)) {
+                tracing::debug!(target: DISPATCH, field = %key, payload = class.name, "Unknown field dropped");
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Binding {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.classes.iter().map(|class| class.name).collect();
+        out.debug_struct("Binding").field("classes", &names).finish_non_exhaustive()
+    }
+}

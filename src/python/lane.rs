@@ -1,0 +1,182 @@
+//! The lane as Python sees it: a queue to take jobs from, and jobs whose methods are leaves.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use pyo3::exceptions::asyncio::CancelledError;
+use pyo3::prelude::*;
+use rustix::event::EventfdFlags;
+
+use super::binding::Binding;
+use super::{failure, from_python};
+use crate::dispatch::{Answer, Call, LaneQueue, QueueLimits};
+use crate::hooks::{FailureCause, Lane as HookLane};
+
+/// What runs a handler that is written in Python.
+pub(crate) struct PyHandler {
+    function: Py<PyAny>,
+}
+
+impl PyHandler {
+    pub(super) fn new(function: Py<PyAny>) -> Self {
+        Self { function }
+    }
+}
+
+/// An eventfd: one thread sleeps on it, any thread wakes it.
+#[derive(Debug)]
+pub(super) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(super) fn new(flags: EventfdFlags) -> std::io::Result<Self> {
+        Ok(Self(rustix::event::eventfd(0, flags | EventfdFlags::CLOEXEC)?))
+    }
+
+    pub(super) fn wake(&self) {
+        // The counter cannot overflow in practice, and an eventfd that is open takes every other write.
+        let _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn fileno(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+
+    fn clear(&self) {
+        let _ = rustix::io::read(self.0.as_fd(), &mut [0_u8; 8]);
+    }
+}
+
+/// The queue of a lane, held by the thread that serves it.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct Lane {
+    queue: Arc<LaneQueue<PyHandler>>,
+    waker: Arc<Waker>,
+}
+
+impl Lane {
+    /// A lane and its queue; a thread of Python's has yet to serve it.
+    pub(super) fn new(limits: QueueLimits) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
+        let waker = Arc::new(Waker::new(EventfdFlags::NONBLOCK)?);
+        let waking = Arc::clone(&waker);
+        let queue = Arc::new(LaneQueue::new(limits, move || waking.wake()));
+        Ok((Self { queue: Arc::clone(&queue), waker }, queue))
+    }
+}
+
+#[pymethods]
+impl Lane {
+    /// The file descriptor that becomes readable when there is something to do.
+    fn fileno(&self) -> i32 {
+        self.waker.fileno()
+    }
+
+    /// Opens a drain: the serials of the jobs whose tasks are to be cancelled, and whether the lane is to end.
+    fn woken(&self) -> (Vec<u64>, bool) {
+        self.waker.clear();
+        let woken = self.queue.woken();
+        (woken.cancels, woken.stop)
+    }
+
+    /// The next job, or `None`.
+    fn take(&self, py: Python<'_>) -> Option<Job> {
+        self.queue.take().map(|call| Job {
+            function: call.handler().runs.function.clone_ref(py),
+            call,
+            entered: OnceLock::new(),
+        })
+    }
+
+    /// Closes a drain: what has been left is taken at the next turn of the loop.
+    fn rearm(&self) {
+        self.queue.rearm();
+    }
+
+    /// Whether the lane has been told to end.
+    fn stopping(&self) -> bool {
+        self.queue.stopping()
+    }
+}
+
+/// One call of one handler.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct Job {
+    call: Arc<Call<PyHandler>>,
+    /// The handler.
+    #[pyo3(get)]
+    function: Py<PyAny>,
+    entered: OnceLock<Instant>,
+}
+
+#[pymethods]
+impl Job {
+    /// The number by which the lane is told to cancel the job.
+    #[getter]
+    fn serial(&self) -> u64 {
+        self.call.serial()
+    }
+
+    /// The handler's name, for the task that runs it.
+    #[getter]
+    fn name(&self) -> String {
+        self.call.handler().id.to_string()
+    }
+
+    /// Claims the job: the payload, or `None` when the job is over already.
+    fn begin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !self.call.begin() {
+            return Ok(None);
+        }
+        let payload = Binding::get(py)?.to_python(py, self.call.payload())?;
+        // Nobody else begins the job.
+        let _ = self.entered.set(Instant::now());
+        Ok(Some(payload))
+    }
+
+    /// The handler has returned.
+    fn end(&self, py: Python<'_>, returned: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.left();
+        let answer = match self.call.handler().id.lane {
+            HookLane::Observe => Answer::Unchanged,
+            HookLane::Modify => Binding::get(py)?.answer(self.call.payload(), returned),
+        };
+        self.call.settle(answer);
+        Ok(())
+    }
+
+    /// The handler gave something that cannot be awaited.
+    fn not_awaitable(&self, returned: &Bound<'_, PyAny>) {
+        self.left();
+        let found = from_python::type_name(returned);
+        let message = format!("It gave a `{found}` where a coroutine was expected: make it `async def`");
+        self.call.settle(Answer::Failure(FailureCause::InvalidResult { message }));
+    }
+
+    /// The handler has raised.
+    fn fail(&self, py: Python<'_>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.left();
+        let answer = if raised.is_instance_of::<CancelledError>() && self.call.shutting_down() {
+            Answer::Failure(FailureCause::ShutDown)
+        } else {
+            failure::answer(Binding::get(py)?, raised)
+        };
+        self.call.settle(answer);
+        Ok(())
+    }
+}
+
+impl Job {
+    fn left(&self) {
+        if let Some(entered) = self.entered.get() {
+            self.call.ran(entered.elapsed());
+        }
+    }
+}
+
+impl std::fmt::Debug for PyHandler {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("PyHandler")
+    }
+}

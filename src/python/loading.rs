@@ -1,0 +1,234 @@
+//! Loading an agent: a lane is started, the modules are imported on its thread, and what they register is checked.
+//!
+//! No Rust thread attaches for it. An assistant, a thread of Python's that sleeps on an eventfd, starts the lanes.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use rustix::event::EventfdFlags;
+
+use super::error::Error;
+use super::lane::{Lane, PyHandler, Waker};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::dispatch::{LaneQueue, QueueLimits};
+use crate::hooks::{HandlerId, Lane as HookLane, Point, PointSpec};
+use crate::telemetry::LOAD;
+
+/// What is to be loaded.
+#[derive(Debug)]
+pub(crate) struct LoadRequest {
+    /// The agent's folder, absolute.
+    pub(crate) root: PathBuf,
+    /// Its hook modules, relative to the folder, in the order in which they are imported.
+    pub(crate) files: Vec<PathBuf>,
+    /// How long the import of all of them may take.
+    pub(crate) within: Duration,
+    /// The default time-outs of the lanes.
+    pub(crate) observe_timeout: Duration,
+    /// See `observe_timeout`.
+    pub(crate) modify_timeout: Duration,
+    /// The bounds of the queue.
+    pub(crate) limits: QueueLimits,
+}
+
+/// What a load gave.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The handlers, in the order of registration; empty where a problem is an error.
+    pub(crate) handlers: Vec<(HandlerId, PyHandler)>,
+    /// What is wrong with the modules.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// The queue of the lane that runs the handlers.
+    pub(crate) queue: Arc<LaneQueue<PyHandler>>,
+}
+
+/// Imports an agent's modules and registers their handlers. Blocks; needs the interpreter started, and the GIL not held.
+pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
+    let (lane, queue) = Lane::new(request.limits).map_err(Error::Waker)?;
+    let (told, heard) = mpsc::sync_channel(1);
+    let (within, root) = (request.within, request.root.clone());
+    let defaults = (request.observe_timeout, request.modify_timeout);
+    ASSISTANT.ask(LoadOrder { lane: Mutex::new(Some(lane)), request, told })?;
+    match heard.recv_timeout(within) {
+        Ok(Ok(Registration { handlers, problems })) => {
+            let mut ids = Vec::with_capacity(handlers.len());
+            for handler in handlers {
+                ids.push(handler.into_handler(defaults)?);
+            }
+            let problems = problems.into_iter().map(Into::into).collect();
+            Ok(Loaded { handlers: ids, problems, queue })
+        }
+        Ok(Err(message)) => {
+            queue.stop();
+            Err(Error::Load { root, message })
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            queue.stop();
+            Err(Error::LoadTimeout { root, limit: within })
+        }
+        Err(RecvTimeoutError::Disconnected) => Err(Error::LaneLost),
+    }
+}
+
+/// The orders that wait for the assistant.
+#[derive(Debug)]
+struct Orders {
+    waiting: Mutex<VecDeque<LoadOrder>>,
+    waker: Result<Waker, String>,
+}
+
+static ASSISTANT: LazyLock<Orders> = LazyLock::new(|| Orders {
+    waiting: Mutex::default(),
+    waker: Waker::new(EventfdFlags::empty()).map_err(|error| error.to_string()),
+});
+
+impl Orders {
+    fn ask(&self, order: LoadOrder) -> Result<(), Error> {
+        let waker = self.waker.as_ref().map_err(|message| Error::Waker(std::io::Error::other(message.clone())))?;
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(order);
+        waker.wake();
+        Ok(())
+    }
+}
+
+/// The assistant's end of the orders, held by its thread.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct Assistant;
+
+impl Assistant {
+    pub(super) fn create() -> Self {
+        Self
+    }
+}
+
+#[pymethods]
+impl Assistant {
+    /// The file descriptor that the assistant's thread reads from while there is nothing to do.
+    #[expect(clippy::unused_self, reason = "a method for Python")]
+    fn fileno(&self) -> PyResult<i32> {
+        let waker = ASSISTANT.waker.as_ref().map_err(|message| pyo3::exceptions::PyOSError::new_err(message.clone()))?;
+        Ok(waker.fileno())
+    }
+
+    /// The next order, or `None`.
+    #[expect(clippy::unused_self, reason = "a method for Python")]
+    fn take(&self) -> Option<LoadOrder> {
+        ASSISTANT.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// An order to start a lane and to import an agent's modules on it.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct LoadOrder {
+    lane: Mutex<Option<Lane>>,
+    request: LoadRequest,
+    told: SyncSender<Result<Registration, String>>,
+}
+
+#[pymethods]
+impl LoadOrder {
+    /// The lane to serve; given once.
+    fn lane(&self) -> Option<Lane> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The agent's folder.
+    #[getter]
+    fn root(&self) -> PathBuf {
+        self.request.root.clone()
+    }
+
+    /// Its hook modules, relative to the folder.
+    #[getter]
+    fn files(&self) -> Vec<PathBuf> {
+        self.request.files.clone()
+    }
+
+    /// The modules have been imported.
+    fn done(&self, handlers: Vec<FoundHandler>, problems: Vec<FoundProblem>) {
+        // A load that was given up has nobody who listens.
+        let _ = self.told.try_send(Ok(Registration { handlers, problems }));
+    }
+
+    /// The lane could not be started, or the loader itself failed.
+    fn failed(&self, message: String) {
+        let _ = self.told.try_send(Err(message));
+    }
+}
+
+struct Registration {
+    handlers: Vec<FoundHandler>,
+    problems: Vec<FoundProblem>,
+}
+
+/// `tenterhook.registration.FoundHandler`.
+#[derive(FromPyObject)]
+struct FoundHandler {
+    point: String,
+    lane: String,
+    module: String,
+    function: String,
+    file: PathBuf,
+    line: u32,
+    timeout_ms: Option<u64>,
+    call: Py<PyAny>,
+}
+
+impl FoundHandler {
+    fn into_handler(self, (observe, modify): (Duration, Duration)) -> Result<(HandlerId, PyHandler), Error> {
+        let unknown = || Error::UnknownMark { point: self.point.clone(), lane: self.lane.clone() };
+        let point = Point::from_name(&self.point).ok_or_else(unknown)?;
+        let lane = [HookLane::Observe, HookLane::Modify].into_iter().find(|lane| lane.name() == self.lane);
+        let lane = lane.filter(|lane| point.spec().decorator(*lane).is_some()).ok_or_else(unknown)?;
+        let default = match lane {
+            HookLane::Observe => observe,
+            HookLane::Modify => modify,
+        };
+        debug_assert!(PointSpec::default_timeout(lane) > Duration::ZERO);
+        let id = HandlerId {
+            point,
+            lane,
+            module: self.module,
+            function: self.function,
+            file: self.file,
+            line: self.line,
+            timeout: self.timeout_ms.map_or(default, Duration::from_millis),
+        };
+        tracing::info!(
+            target: LOAD, point = point.name(), lane = lane.name(), module = id.module, function = id.function,
+            timeout_ms = id.timeout.as_millis(), "Registered",
+        );
+        Ok((id, PyHandler::new(self.call)))
+    }
+}
+
+/// `tenterhook.registration.Problem`.
+#[derive(FromPyObject)]
+struct FoundProblem {
+    rule: String,
+    severity: String,
+    message: String,
+    hint: Option<String>,
+    file: PathBuf,
+    line: Option<u32>,
+}
+
+impl From<FoundProblem> for Diagnostic {
+    fn from(found: FoundProblem) -> Self {
+        let severity = if found.severity == "warning" { Severity::Warning } else { Severity::Error };
+        Self {
+            rule: found.rule,
+            severity,
+            message: found.message,
+            hint: found.hint,
+            file: found.file,
+            line: found.line,
+        }
+    }
+}

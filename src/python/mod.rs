@@ -1,0 +1,19 @@
+//! The interpreter: start it, import an agent's modules, drive their handlers, convert values.
+//!
+//! No Rust frame ever lies below user code: handlers run as asyncio tasks on threads that Python starts, and Rust is called
+//! from them as a leaf that keeps the GIL. No handle of the interpreter leaves this room.
+
+mod binding;
+mod error;
+mod failure;
+mod from_python;
+mod interpreter;
+mod lane;
+mod loading;
+mod start;
+mod to_python;
+
+pub use error::Error;
+pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
+pub(crate) use lane::PyHandler;
+pub(crate) use loading::{LoadRequest, Loaded, load};

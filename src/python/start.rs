@@ -1,0 +1,74 @@
+//! The one place where the interpreter is initialised. `PyConfig` has no safe binding, hence the exception to the rule.
+#![expect(unsafe_code, reason = "PyConfig is a C structure, and pyo3 has no safe way to start with one")]
+
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use pyo3::ffi;
+
+/// Whether the process has an interpreter.
+pub(super) fn is_initialized() -> bool {
+    // SAFETY: may be called at any time, from any thread.
+    unsafe { ffi::Py_IsInitialized() != 0 }
+}
+
+/// The minor version of the library that is linked, such as `3.11`.
+#[cfg(not(Py_LIMITED_API))]
+pub(super) fn linked_version() -> String {
+    // SAFETY: may be called before the interpreter is initialised; gives a static string.
+    let version = unsafe { CStr::from_ptr(ffi::Py_GetVersion()) };
+    let version = version.to_string_lossy();
+    let number = version.split(' ').next().unwrap_or_default();
+    number.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+}
+
+/// Starts the interpreter as that of a virtual environment: UTF-8 whatever the locale, no signal handlers, no `.pyc` files,
+/// and `SystemExit` never ends the process. The calling thread becomes Python's main thread and gives the GIL back.
+#[cfg(not(Py_LIMITED_API))]
+pub(super) fn start(executable: &Path, home: &Path) -> Result<(), String> {
+    let executable = c_path(executable)?;
+    let home = c_path(home)?;
+    // SAFETY: the configuration is initialised before use and cleared after it, the strings outlive the calls that read
+    // them, and the interpreter is not initialised yet: the caller holds a lock and has asked.
+    unsafe {
+        let mut config = std::mem::zeroed::<ffi::PyConfig>();
+        ffi::PyConfig_InitPythonConfig(&raw mut config);
+        let mut pre = std::mem::zeroed::<ffi::PyPreConfig>();
+        ffi::PyPreConfig_InitPythonConfig(&raw mut pre);
+        pre.utf8_mode = 1;
+        let mut status = ffi::Py_PreInitialize(&raw const pre);
+        config.parse_argv = 0;
+        config.install_signal_handlers = 0;
+        config.inspect = 1;
+        config.write_bytecode = 0;
+        for (slot, text) in [
+            (&raw mut config.executable, &executable),
+            (&raw mut config.program_name, &executable),
+            (&raw mut config.home, &home),
+        ] {
+            if ffi::PyStatus_Exception(status) == 0 {
+                status = ffi::PyConfig_SetBytesString(&raw mut config, slot, text.as_ptr());
+            }
+        }
+        if ffi::PyStatus_Exception(status) == 0 {
+            status = ffi::Py_InitializeFromConfig(&raw const config);
+        }
+        ffi::PyConfig_Clear(&raw mut config);
+        if ffi::PyStatus_Exception(status) != 0 {
+            let message = status.err_msg;
+            return Err(if message.is_null() {
+                "no reason given".to_owned()
+            } else {
+                CStr::from_ptr(message).to_string_lossy().into_owned()
+            });
+        }
+        ffi::PyEval_SaveThread();
+    }
+    Ok(())
+}
+
+#[cfg(not(Py_LIMITED_API))]
+fn c_path(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("`{}` has a NUL byte", path.display()))
+}
