@@ -1,5 +1,7 @@
 //! Tenterhook runs the Python hook modules of LLM agents, and never lets one hang, crash or corrupt a turn.
 mod agent;
+#[doc(hidden)]
+pub mod cli;
 mod conversation;
 mod diagnostic;
 mod dispatch;

@@ -57,6 +57,7 @@ fn start_assistant_in_host() -> Result<PathBuf, Error> {
         if py.import("tenterhook._engine").is_err() {
             install_python_side(py)?;
         }
+        super::console::set_up(py)?;
         start_assistant(py)?;
         py.import("sys")?.getattr("executable")?.extract::<Option<PathBuf>>()
     })
@@ -87,6 +88,7 @@ fn start_embedded(choice: &PythonChoice) -> Result<PathBuf, Error> {
                 return Err(Error::MissingPackage { package: package.into(), python: executable.clone() });
             }
         }
+        super::console::set_up(py).map_err(start)?;
         start_assistant(py).map_err(start)
     })?;
     Ok(executable)

@@ -4,6 +4,7 @@
 //! from them as a leaf that keeps the GIL. No handle of the interpreter leaves this room.
 
 mod binding;
+mod console;
 mod error;
 mod failure;
 mod from_python;
@@ -13,6 +14,7 @@ mod loading;
 mod start;
 mod to_python;
 
+pub(crate) use console::{ConsoleLogs, console, finish};
 pub use error::Error;
 pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
 pub(crate) use lane::PyHandler;

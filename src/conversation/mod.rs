@@ -1,5 +1,9 @@
 //! Plain values of a conversation: who speaks, over which channel, and JSON as it was written.
 
+mod recording;
+
+pub(crate) use recording::{Arguments, Completion, RecordedCall, Recording, TurnItem, text_of};
+
 use serde::{Deserialize, Serialize};
 
 /// A JSON object with its keys in the order in which they were written.

@@ -1,0 +1,123 @@
+//! The command: words at the terminal. Machine output goes to stdout, everything else to stderr.
+
+mod logging;
+mod points;
+mod run;
+mod stubs;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// What the command's exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing is wrong.
+    Clean,
+    /// Problems were found.
+    Problems,
+    /// The work could not be done.
+    Failed,
+}
+
+impl Status {
+    /// The exit code: 0, 1 or 2.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Clean => 0,
+            Self::Problems => 1,
+            Self::Failed => 2,
+        }
+    }
+}
+
+/// Runs the Python hook modules of LLM agents, and never lets one hang, crash or corrupt a turn.
+#[derive(Debug, Parser)]
+#[command(name = "tenterhook", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Interpreter, or folder of the virtual environment, whose packages the hooks use [default: $VIRTUAL_ENV, then `.venv` beside the agent, then `python3`]
+    #[arg(long, global = true, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Say more on stderr: once for what is loaded, twice for each dispatch
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// How logs look on stderr
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log_format: LogFormat,
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One object a line
+    Json,
+}
+
+/// How a result looks on stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For machines; the field `version` rises when the shape changes
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Play recorded conversations through an agent's hooks and report what each hook did
+    Run(run::RunArgs),
+    /// List the points of a turn, or what an agent registers at them
+    Points(points::PointsArgs),
+    /// Write type stubs, so that mypy and pyright resolve `rasa.mantle.hooks`
+    Stubs(stubs::StubsArgs),
+}
+
+/// Runs the command with these arguments, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come as errors too; what cannot be written is nobody's to hear.
+            let _ = error.print();
+            return if error.use_stderr() { Status::Failed } else { Status::Clean };
+        }
+    };
+    logging::start(&cli.global);
+    let done = match &cli.command {
+        Command::Run(arguments) => run::run(arguments, &cli.global),
+        Command::Points(arguments) => points::run(arguments, &cli.global),
+        Command::Stubs(arguments) => stubs::run(arguments),
+    };
+    crate::python::finish();
+    match done {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => Status::Clean,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Status::Failed
+        }
+    }
+}
+
+/// A reader that has gone away is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let pipe = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        io.or_else(|| cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind))
+    };
+    error.chain().any(|cause| pipe(cause) == Some(io::ErrorKind::BrokenPipe))
+}

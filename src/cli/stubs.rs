@@ -1,0 +1,35 @@
+//! `tenterhook stubs`: type stubs for the names `rasa.mantle.*`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::Status;
+
+/// The stubs, path below the folder and text. `rasa` has no `__init__.pyi` beyond an empty one: other modules of an installed
+/// `rasa` are not described here.
+const STUBS: [(&str, &str); 3] = [
+    ("rasa/__init__.pyi", ""),
+    ("rasa/mantle/__init__.pyi", ""),
+    ("rasa/mantle/hooks.pyi", "from tenterhook.mantle.hooks import *\n"),
+];
+
+#[derive(Debug, Args)]
+pub(super) struct StubsArgs {
+    /// The folder to write to; pyright looks into `typings` by itself, mypy is told by `mypy_path = "typings"`
+    #[arg(default_value = "typings")]
+    folder: PathBuf,
+}
+
+pub(super) fn run(arguments: &StubsArgs) -> anyhow::Result<Status> {
+    for (path, text) in STUBS {
+        let path = arguments.folder.join(path);
+        let folder = path.parent().unwrap_or(&arguments.folder);
+        fs::create_dir_all(folder).with_context(|| format!("Folder `{}` cannot be made", folder.display()))?;
+        fs::write(&path, text).with_context(|| format!("`{}` cannot be written", path.display()))?;
+    }
+    eprintln!("Stubs written to `{}`", arguments.folder.display());
+    Ok(Status::Clean)
+}

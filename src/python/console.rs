@@ -1,0 +1,43 @@
+//! What the command asks of the interpreter: its output on stderr, and an orderly end.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use pyo3::prelude::*;
+
+/// How the logs of Python look on stderr.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConsoleLogs {
+    /// The name of the lowest level that is shown, as Python's `logging` writes it.
+    pub(crate) level: &'static str,
+    /// One JSON object a line instead of text.
+    pub(crate) json: bool,
+}
+
+static WANTED: Mutex<Option<ConsoleLogs>> = Mutex::new(None);
+
+/// Has Python's output and logs go to stderr once the interpreter is started. For the command, before the first load.
+pub(crate) fn console(logs: ConsoleLogs) {
+    *WANTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(logs);
+}
+
+/// Sets up what [`console`] asked for, in an interpreter that has just been started.
+pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
+    let wanted = *WANTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(ConsoleLogs { level, json }) = wanted {
+        py.import("tenterhook.console")?.call_method1("set_up", (level, json))?;
+    }
+    Ok(())
+}
+
+/// Flushes what Python has not written yet and runs its exit functions, where the interpreter is ours: it is never finalised.
+pub(crate) fn finish() {
+    #[cfg(not(Py_LIMITED_API))]
+    if super::start::is_initialized() {
+        Python::attach(|py| {
+            if let Err(error) = py.import("tenterhook.console").and_then(|console| console.call_method0("finish")) {
+                tracing::warn!("Python did not end in order: {error}");
+            }
+        });
+    }
+}
