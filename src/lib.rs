@@ -5,6 +5,7 @@ pub mod cli;
 mod conversation;
 mod diagnostic;
 mod dispatch;
+mod extension;
 mod hooks;
 mod python;
 mod telemetry;

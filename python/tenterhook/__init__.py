@@ -1,0 +1,74 @@
+"""Runs the Python hook modules of LLM agents, and never lets one hang, crash or corrupt a turn.
+
+The names of ``__all__`` are the public interface. ``install`` alone needs neither the engine nor pydantic; the others are
+imported when they are first used, so that ``import tenterhook`` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tenterhook.names import install
+
+if TYPE_CHECKING:
+    from tenterhook.engine import Engine, RegisteredHook
+    from tenterhook.errors import (
+        AgentError,
+        EngineClosedError,
+        HookExecutionError,
+        InterpreterError,
+        InvalidHooksError,
+        LoadError,
+        PayloadError,
+        Problem,
+        TenterhookError,
+    )
+    from tenterhook.outcome import HandlerFailure, Outcome, Proceed, Reject, Retry
+
+__all__ = [
+    "Engine",
+    "RegisteredHook",
+    "Outcome",
+    "Proceed",
+    "Retry",
+    "Reject",
+    "HandlerFailure",
+    "TenterhookError",
+    "LoadError",
+    "AgentError",
+    "InvalidHooksError",
+    "Problem",
+    "InterpreterError",
+    "HookExecutionError",
+    "PayloadError",
+    "EngineClosedError",
+    "install",
+]
+
+_HOMES = {
+    "tenterhook.engine": ("Engine", "RegisteredHook"),
+    "tenterhook.outcome": ("Outcome", "Proceed", "Retry", "Reject", "HandlerFailure"),
+    "tenterhook.errors": (
+        "TenterhookError",
+        "LoadError",
+        "AgentError",
+        "InvalidHooksError",
+        "Problem",
+        "InterpreterError",
+        "HookExecutionError",
+        "PayloadError",
+        "EngineClosedError",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'tenterhook' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -59,7 +59,8 @@ fn catalogue() -> String {
     }
     let timeout = |lane| PointSpec::default_timeout(lane).as_millis();
     format!(
-        "{table}\nDefault time-outs: {} ms observe, {} ms modify. A decorator's `timeout_ms` wins.",
+        "{}\nDefault time-outs: {} ms observe, {} ms modify. A decorator's `timeout_ms` wins.",
+        table.trim_fmt(),
         timeout(Lane::Observe),
         timeout(Lane::Modify)
     )
@@ -79,7 +80,7 @@ fn registered(engine: &HookEngine) -> String {
             ]);
         }
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 /// The JSON form, version [`CATALOGUE_VERSION`].

@@ -29,6 +29,16 @@ struct PayloadClass {
     fields: Vec<Py<PyString>>,
 }
 
+/// A fresh Python object of a payload.
+pub(crate) fn payload_to_python<'py>(py: Python<'py>, payload: &AnyPayload) -> PyResult<Bound<'py, PyAny>> {
+    Binding::get(py)?.to_python(py, payload)
+}
+
+/// The owned value of a payload object that a Python caller made, or why it cannot be taken.
+pub(crate) fn read_payload(payload: &Bound<'_, PyAny>) -> Result<AnyPayload, String> {
+    Binding::get(payload.py()).map_err(|error| error.to_string())?.read(payload)
+}
+
 static BINDING: PyOnceLock<Binding> = PyOnceLock::new();
 
 impl Binding {

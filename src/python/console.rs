@@ -1,7 +1,7 @@
 //! What the command asks of the interpreter: its output on stderr, and an orderly end.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
@@ -13,6 +13,9 @@ pub(crate) struct ConsoleLogs {
     /// One JSON object a line instead of text.
     pub(crate) json: bool,
 }
+
+/// Whether there is something to end in order.
+static SET_UP: AtomicBool = AtomicBool::new(false);
 
 static WANTED: Mutex<Option<ConsoleLogs>> = Mutex::new(None);
 
@@ -26,6 +29,7 @@ pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
     let wanted = *WANTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(ConsoleLogs { level, json }) = wanted {
         py.import("tenterhook.console")?.call_method1("set_up", (level, json))?;
+        SET_UP.store(true, Ordering::Release);
     }
     Ok(())
 }
@@ -33,7 +37,7 @@ pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
 /// Flushes what Python has not written yet and runs its exit functions, where the interpreter is ours: it is never finalised.
 pub(crate) fn finish() {
     #[cfg(not(Py_LIMITED_API))]
-    if super::start::is_initialized() {
+    if SET_UP.load(Ordering::Acquire) {
         Python::attach(|py| {
             if let Err(error) = py.import("tenterhook.console").and_then(|console| console.call_method0("finish")) {
                 tracing::warn!("Python did not end in order: {error}");

@@ -26,23 +26,32 @@ impl PyHandler {
 
 /// An eventfd: one thread sleeps on it, any thread wakes it.
 #[derive(Debug)]
-pub(super) struct Waker(OwnedFd);
+pub(crate) struct Waker(OwnedFd);
 
 impl Waker {
-    pub(super) fn new(flags: EventfdFlags) -> std::io::Result<Self> {
-        Ok(Self(rustix::event::eventfd(0, flags | EventfdFlags::CLOEXEC)?))
+    /// One that a thread sleeps on by reading.
+    pub(super) fn blocking() -> std::io::Result<Self> {
+        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?))
     }
 
-    pub(super) fn wake(&self) {
+    /// One that an event loop watches.
+    pub(crate) fn nonblocking() -> std::io::Result<Self> {
+        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Wakes the sleeper.
+    pub(crate) fn wake(&self) {
         // The counter cannot overflow in practice, and an eventfd that is open takes every other write.
         let _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
     }
 
-    pub(super) fn fileno(&self) -> i32 {
+    /// The descriptor.
+    pub(crate) fn fileno(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
-    fn clear(&self) {
+    /// Forgets the wakes so far.
+    pub(crate) fn clear(&self) {
         let _ = rustix::io::read(self.0.as_fd(), &mut [0_u8; 8]);
     }
 }
@@ -58,7 +67,7 @@ pub(super) struct Lane {
 impl Lane {
     /// A lane and its queue; a thread of Python's has yet to serve it.
     pub(super) fn new(limits: QueueLimits) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
-        let waker = Arc::new(Waker::new(EventfdFlags::NONBLOCK)?);
+        let waker = Arc::new(Waker::nonblocking()?);
         let waking = Arc::clone(&waker);
         let queue = Arc::new(LaneQueue::new(limits, move || waking.wake()));
         Ok((Self { queue: Arc::clone(&queue), waker }, queue))

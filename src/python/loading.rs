@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use rustix::event::EventfdFlags;
 
 use super::error::Error;
 use super::lane::{Lane, PyHandler, Waker};
@@ -83,7 +82,7 @@ struct Orders {
 
 static ASSISTANT: LazyLock<Orders> = LazyLock::new(|| Orders {
     waiting: Mutex::default(),
-    waker: Waker::new(EventfdFlags::empty()).map_err(|error| error.to_string()),
+    waker: Waker::blocking().map_err(|error| error.to_string()),
 });
 
 impl Orders {

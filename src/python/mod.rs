@@ -11,11 +11,13 @@ mod from_python;
 mod interpreter;
 mod lane;
 mod loading;
+#[cfg_attr(Py_LIMITED_API, expect(unused_imports, reason = "the stable ABI has no PyConfig"))]
 mod start;
 mod to_python;
 
 pub(crate) use console::{ConsoleLogs, console, finish};
 pub use error::Error;
 pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
-pub(crate) use lane::PyHandler;
+pub(crate) use binding::{payload_to_python, read_payload};
+pub(crate) use lane::{PyHandler, Waker};
 pub(crate) use loading::{LoadRequest, Loaded, load};

@@ -214,7 +214,7 @@ impl Report {
                 format!("{:.2}", hook.p99_ms),
             ]);
         }
-        table.to_string()
+        table.trim_fmt()
     }
 
     fn inside(&self, file: &Path) -> String {

@@ -1,0 +1,46 @@
+//! The one place where errors become Python exceptions; the classes are those of `tenterhook.errors`.
+
+use pyo3::prelude::*;
+
+use crate::agent::Error;
+
+/// The exception of a load that failed.
+pub(super) fn load_error(py: Python<'_>, error: &Error) -> PyErr {
+    let made = || -> PyResult<Bound<'_, PyAny>> {
+        let classes = py.import("tenterhook.errors")?;
+        match error {
+            Error::Invalid { problems, .. } => {
+                let problem = classes.getattr("Problem")?;
+                let problems = problems
+                    .iter()
+                    .map(|found| {
+                        let file = found.file.to_string_lossy();
+                        let severity = format!("{:?}", found.severity).to_lowercase();
+                        problem.call1((&found.rule, severity, &found.message, &found.hint, file, found.line))
+                    })
+                    .collect::<PyResult<Vec<_>>>()?;
+                classes.getattr("InvalidHooksError")?.call1((error.to_string(), problems))
+            }
+            Error::Python(_) => classes.getattr("InterpreterError")?.call1((error.to_string(),)),
+            _ => classes.getattr("AgentError")?.call1((error.to_string(),)),
+        }
+    };
+    made().map_or_else(|broken| broken, PyErr::from_value)
+}
+
+/// The exception of a handler that failed at a closed point.
+pub(super) fn execution_error<'py>(py: Python<'py>, failure: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("tenterhook.errors")?.getattr("HookExecutionError")?.call1((failure,))
+}
+
+/// The exception of a payload that a caller made and the engine cannot take.
+pub(super) fn payload_error(py: Python<'_>, message: &str) -> PyErr {
+    let made = || py.import("tenterhook.errors")?.getattr("PayloadError")?.call1((message,));
+    made().map_or_else(|broken| broken, PyErr::from_value)
+}
+
+/// The exception of a call on an engine that has been closed.
+pub(super) fn closed_error(py: Python<'_>) -> PyErr {
+    let made = || py.import("tenterhook.errors")?.getattr("EngineClosedError")?.call0();
+    made().map_or_else(|broken| broken, PyErr::from_value)
+}
