@@ -18,7 +18,8 @@ fn main() {
     let mut table = String::from("&[\n");
     for file in &files {
         let inside = file.strip_prefix(root.join("python")).expect("collected below python/");
-        writeln!(table, "    ({:?}, include_str!({:?})),", inside.display().to_string(), file).expect("a string takes all");
+        writeln!(table, "    ({:?}, include_str!({:?})),", inside.display().to_string(), file)
+            .expect("a string takes all");
     }
     table.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

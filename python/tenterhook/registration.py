@@ -34,6 +34,8 @@ class Problem:
     file: Path
     line: int | None
     severity: str = "error"
+    #: The hook module whose import it ended, where it did.
+    module: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +89,26 @@ def register(
                 found.append(
                     FoundHandler(mark.point, mark.lane, name, function, path, line, mark.timeout_ms, handler)
                 )
-    wrong.extend(_unregistered(root, [file for file, _ in modules], decorated, seen))
+    failed = {str(problem.module) for problem in problems if problem.module is not None}
+    wrong.extend(_unregistered(root, [file for file, _ in modules], failed, decorated, seen))
     wrong.extend(_duplicates(found))
     return Found(found, wrong)
 
 
-def import_problem(error: BaseException, root: Path, file: Path) -> Problem:
-    """An exception that ended a module's import, as a problem in the agent's own file where it arose."""
-    path, line = _raised_at(error, root, file)
+def import_problem(error: BaseException, root: Path, module: Path) -> Problem:
+    """An exception that ended the import of the hook module ``module``, as a problem in the agent's own file where it arose."""
+    rule, message, hint = _import_complaint(error)
+    path, line = _raised_at(error, root, module)
     if isinstance(error, SyntaxError):
-        where = Path(error.filename) if error.filename else file
-        return Problem("syntax-error", f"{error.msg}", None, where, error.lineno)
+        path, line = Path(error.filename) if error.filename else module, error.lineno
+    return Problem(rule, message, hint, path, line, module=module)
+
+
+def _import_complaint(error: BaseException) -> tuple[str, str, str | None]:
+    if isinstance(error, SyntaxError):
+        return "syntax-error", error.msg, None
     if isinstance(error, HookDefinitionError):
-        return Problem(error.rule, error.message, error.hint, path, line)
+        return error.rule, error.message, error.hint
     unknown = _unknown_name(error)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, hooks.__all__, n=1)
@@ -107,10 +116,9 @@ def import_problem(error: BaseException, root: Path, file: Path) -> Problem:
         if "audio" in unknown or "asr" in unknown:
             hint = "there are no hooks for audio; hooks for incoming and outgoing text see text only"
         rule = "unknown-point" if unknown.startswith(("on_", "modify_")) else "unknown-name"
-        return Problem(rule, f"`rasa.mantle.hooks` has no `{unknown}`", hint, path, line)
-    message = f"The import failed: {type(error).__name__}"
-    text = _text_of(error)
-    return Problem("import-failed", f"{message}: {text}" if text else message, _import_hint(error), path, line)
+        return rule, f"`rasa.mantle.hooks` has no `{unknown}`", hint
+    message, text = f"The import failed: {type(error).__name__}", _text_of(error)
+    return "import-failed", f"{message}: {text}" if text else message, _import_hint(error)
 
 
 # --- checks of one handler
@@ -135,7 +143,7 @@ def _complaint(handler: Any, mark: Mark) -> tuple[str, str, str | None] | None:
         return "invalid-signature", "takes no parameter", f"take the payload: `payload: {expected}`"
     first, *rest = parameters
     if first.kind is first.VAR_POSITIONAL or first.kind is first.VAR_KEYWORD:
-        return "invalid-signature", f"takes `{first}`", f"take one parameter: `payload: {expected}`"
+        return "invalid-signature", f"takes `{_starred(first)}`", f"take one parameter: `payload: {expected}`"
     if first.kind is first.KEYWORD_ONLY:
         return "invalid-signature", f"takes `{first.name}` by keyword only", "the payload is passed by position"
     if rest:
@@ -171,6 +179,10 @@ def _complaint(handler: Any, mark: Mark) -> tuple[str, str, str | None] | None:
     if mark.lane == "modify" and given is not mark.payload:
         return "wrong-return", f"returns `{_show(given)}`", f"write `-> {expected}`"
     return None
+
+
+def _starred(parameter: inspect.Parameter) -> str:
+    return f"{'*' if parameter.kind is parameter.VAR_POSITIONAL else '**'}{parameter.name}"
 
 
 def _body_of(handler: Any) -> Any:
@@ -221,13 +233,17 @@ def _duplicates(found: list[FoundHandler]) -> Iterator[Problem]:
 
 
 def _unregistered(
-    root: Path, files: list[Path], decorated: Sequence[tuple[Any, Mark]], seen: dict[int, Any]
+    root: Path,
+    files: list[Path],
+    failed: set[str],
+    decorated: Sequence[tuple[Any, Mark]],
+    seen: dict[int, Any],
 ) -> Iterator[Problem]:
-    """What carries marks and stands in no hook module's namespace."""
+    """What carries marks and stands in no hook module's namespace; of a module whose import failed that says nothing."""
     wrapped = {id(inner) for handler in seen.values() for inner in _unwrapped(handler)}
     hook_files = {str(root / file) for file in files}
     for handler, mark in decorated:
-        if id(handler) in seen or id(handler) in wrapped:
+        if id(handler) in seen or id(handler) in wrapped or mark.file in failed:
             continue
         name = _function_name(handler)
         path, line = _place(handler, mark)

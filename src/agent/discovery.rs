@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 
 /// The hook modules of `root`, relative to it, `hooks.py` first and the others sorted. `__init__.py`, `__pycache__` and hidden
-/// folders are left out; symlinks are followed, each folder once.
+/// folders are left out; symlinks are followed, each file is given once.
 pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let kind = fs::metadata(root).map_err(|reason| match reason.kind() {
         std::io::ErrorKind::NotFound => Error::NotFound(root.to_owned()),
@@ -19,37 +19,63 @@ pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let single = Path::new("hooks.py");
     if is_file(&root.join(single))? {
-        found.push(single.to_owned());
+        found.push(Found::at(root, single.to_owned())?);
     }
     let folder = Path::new("hooks");
     if root.join(folder).is_dir() {
-        let mut inside = Vec::new();
-        walk(root, folder, &mut HashSet::new(), &mut inside)?;
-        inside.sort();
-        found.extend(inside);
+        walk(root, folder, &mut Vec::new(), &mut found)?;
     }
-    if found.is_empty() { Err(Error::NoModules(root.to_owned())) } else { Ok(found) }
+    // Of several names of one file that which is no link is kept.
+    found.sort_by(|one, other| (one.linked, &one.path).cmp(&(other.linked, &other.path)));
+    let mut seen = HashSet::new();
+    found.retain(|file| seen.insert(file.real.clone()));
+    let mut paths: Vec<_> = found.into_iter().map(|file| file.path).collect();
+    paths.sort_by_key(|path| (path.components().count() > 1, path.clone()));
+    if paths.is_empty() { Err(Error::NoModules(root.to_owned())) } else { Ok(paths) }
 }
 
-fn walk(root: &Path, folder: &Path, seen: &mut HashSet<PathBuf>, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+/// A hook module: its path below the root, and the file that it really is.
+struct Found {
+    path: PathBuf,
+    real: PathBuf,
+    linked: bool,
+}
+
+impl Found {
+    fn at(root: &Path, path: PathBuf) -> Result<Self, Error> {
+        let real = canonical(&root.join(&path))?;
+        let linked = canonical(root)?.join(&path) != real;
+        Ok(Self { path, real, linked })
+    }
+}
+
+/// Gathers the modules of a folder; `above` holds the real paths of the folders on the way, so that a loop of links ends.
+fn walk(root: &Path, folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> Result<(), Error> {
     let full = root.join(folder);
     let unreadable = |reason| Error::Unreadable { path: full.clone(), reason };
-    if !seen.insert(fs::canonicalize(&full).map_err(unreadable)?) {
+    let real = canonical(&full)?;
+    if above.contains(&real) {
         return Ok(());
     }
+    above.push(real);
     for entry in fs::read_dir(&full).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
         let (inside, path) = (folder.join(&name), full.join(&name));
         let shown = name.to_string_lossy();
         if path.is_dir() {
             if shown != "__pycache__" && !shown.starts_with('.') {
-                walk(root, &inside, seen, found)?;
+                walk(root, &inside, above, found)?;
             }
         } else if path.extension().is_some_and(|kind| kind == "py") && shown != "__init__.py" && is_file(&path)? {
-            found.push(inside);
+            found.push(Found::at(root, inside)?);
         }
     }
+    above.pop();
     Ok(())
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    fs::canonicalize(path).map_err(|reason| Error::Unreadable { path: path.to_owned(), reason })
 }
 
 /// Whether a path leads to a file that can be opened; a link to nowhere is an error, not an absence.
@@ -103,7 +129,9 @@ mod tests {
         assert_eq!(said(&root.join("none")), "Agent folder `AGENT/none` does not exist");
         assert!(said(root).starts_with("Agent folder `AGENT` has no hook modules\n  hint: put `hooks.py`"));
         fs::write(root.join("hooks.py"), "").unwrap();
-        assert!(said(&root.join("hooks.py")).starts_with("`AGENT/hooks.py` is a file\n  hint: give the agent's folder"));
+        assert!(
+            said(&root.join("hooks.py")).starts_with("`AGENT/hooks.py` is a file\n  hint: give the agent's folder")
+        );
         fs::create_dir(root.join("hooks")).unwrap();
         std::os::unix::fs::symlink("nowhere", root.join("hooks/gone.py")).unwrap();
         assert!(said(root).starts_with("`AGENT/hooks/gone.py` cannot be read: No such file"));

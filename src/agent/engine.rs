@@ -135,7 +135,10 @@ impl Drop for HookEngine {
 
 impl fmt::Debug for HookEngine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("HookEngine").field("root", &self.root).field("dispatcher", &self.dispatcher).finish_non_exhaustive()
+        out.debug_struct("HookEngine")
+            .field("root", &self.root)
+            .field("dispatcher", &self.dispatcher)
+            .finish_non_exhaustive()
     }
 }
 

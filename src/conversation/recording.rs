@@ -83,7 +83,8 @@ impl Recording {
     ///
     /// A sentence that says why the line is no conversation.
     pub(crate) fn from_line(line: &str) -> Result<Self, String> {
-        let mut line: Object = serde_json::from_str(line).map_err(|error| format!("The line is no JSON object: {error}"))?;
+        let mut line: Object =
+            serde_json::from_str(line).map_err(|error| format!("The line is no JSON object: {error}"))?;
         let id = match line.remove("conversation_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) => Some(id),
@@ -204,7 +205,9 @@ fn completion(index: usize, message: &Arc<Object>) -> Result<Completion, String>
         Some(Value::Array(calls)) => calls
             .iter()
             .enumerate()
-            .map(|(number, call)| recorded_call(call).map_err(|lack| format!("`messages[{index}].tool_calls[{number}]` {lack}")))
+            .map(|(number, call)| {
+                recorded_call(call).map_err(|lack| format!("`messages[{index}].tool_calls[{number}]` {lack}"))
+            })
             .collect::<Result<_, _>>()?,
         Some(_) => return Err(format!("`messages[{index}].tool_calls` is no list")),
     };

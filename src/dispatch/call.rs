@@ -125,9 +125,21 @@ impl<H: Send + Sync + 'static> Call<H> {
 
     /// Ends the call. Only the first end counts; the answer is whether this was it.
     pub(crate) fn settle(&self, answer: Answer) -> bool {
+        self.end(answer, false)
+    }
+
+    /// As [`Call::settle`]; with `cancel` the task of a call that has started is cancelled, before the end is told.
+    fn end(&self, answer: Answer, cancel: bool) -> bool {
         let before = self.state.swap(SETTLED, Ordering::AcqRel);
         if before == SETTLED {
             return false;
+        }
+        let queue = self.queue.upgrade();
+        if let Some(queue) = &queue
+            && cancel
+            && before == STARTED
+        {
+            queue.cancel(self.serial);
         }
         let from = match self.handler.id.lane {
             Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
@@ -140,7 +152,7 @@ impl<H: Send + Sync + 'static> Call<H> {
         if let Some(reply) = reply {
             reply(answer, elapsed);
         }
-        if let Some(queue) = self.queue.upgrade() {
+        if let Some(queue) = queue {
             queue.settled(self.handler.id.lane, before == STARTED);
         }
         true
@@ -148,21 +160,12 @@ impl<H: Send + Sync + 'static> Call<H> {
 
     /// Ends the call for its caller, who no longer waits, and has its task cancelled.
     pub(crate) fn withdraw(&self) {
-        self.stop(Answer::Withdrawn);
+        self.end(Answer::Withdrawn, true);
     }
 
     /// Whether the engine is being shut down.
     pub(crate) fn shutting_down(&self) -> bool {
         self.queue.upgrade().is_none_or(|queue| queue.stopping())
-    }
-
-    fn stop(&self, answer: Answer) {
-        if self.settle(answer)
-            && self.started.get().is_some()
-            && let Some(queue) = self.queue.upgrade()
-        {
-            queue.cancel(self.serial);
-        }
     }
 
     fn report(&self, answer: &Answer, elapsed: Duration) {
@@ -198,7 +201,7 @@ impl<H: Send + Sync + 'static> Call<H> {
 impl<H: Send + Sync + 'static> Expire for Call<H> {
     fn expire(&self) {
         let limit_ms = u64::try_from(self.handler.id.timeout.as_millis()).unwrap_or(u64::MAX);
-        self.stop(Answer::Failure(FailureCause::Timeout { limit_ms }));
+        self.end(Answer::Failure(FailureCause::Timeout { limit_ms }), true);
     }
 }
 
@@ -210,6 +213,9 @@ impl<H: Send + Sync + 'static> Drop for Call<H> {
 
 impl<H: Send + Sync + 'static> fmt::Debug for Call<H> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Call").field("handler", &self.handler.id).field("serial", &self.serial).finish_non_exhaustive()
+        out.debug_struct("Call")
+            .field("handler", &self.handler.id)
+            .field("serial", &self.serial)
+            .finish_non_exhaustive()
     }
 }

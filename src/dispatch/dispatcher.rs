@@ -14,9 +14,7 @@ use super::clock;
 use super::policy;
 use super::queue::LaneQueue;
 use super::statistics::{Counts, HandlerStatistics};
-use crate::hooks::{
-    AnyPayload, FailureCause, HandlerFailure, HandlerId, Lane, Outcome, POINTS, Point,
-};
+use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, HandlerId, Lane, Outcome, POINTS, Point};
 
 /// A handler, what runs it, and what has come of its calls.
 pub(crate) struct Registered<H> {

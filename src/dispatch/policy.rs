@@ -13,12 +13,8 @@ pub(super) fn decide(
     elapsed: Duration,
     given: impl FnOnce() -> AnyPayload,
 ) -> Outcome<AnyPayload> {
-    let proceed = |payload, changed, failure, discarded_signal| Outcome::Proceed {
-        payload,
-        changed,
-        failure,
-        discarded_signal,
-    };
+    let proceed =
+        |payload, changed, failure, discarded_signal| Outcome::Proceed { payload, changed, failure, discarded_signal };
     let spec = handler.point.spec();
     let cause = match answer {
         Answer::Unchanged => return proceed(given(), false, None, None),
@@ -44,8 +40,8 @@ pub(super) fn decide(
 mod tests {
     use super::*;
     use crate::hooks::{
-        IncomingMessagePayload, Lane, ModelRequestPayload, ModifiablePayload, ModelResponsePayload, OutgoingTextPayload, Payload,
-        Point, ToolResultPayload,
+        IncomingMessagePayload, Lane, ModelRequestPayload, ModelResponsePayload, ModifiablePayload,
+        OutgoingTextPayload, Payload, Point, ToolResultPayload,
     };
     use proptest::prelude::*;
 

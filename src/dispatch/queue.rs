@@ -317,9 +317,10 @@ impl<H: Send + Sync + 'static> State<H> {
         let mut calls = observation.calls;
         if observation.payload.point() == Point::TurnStarted {
             let turn = turn_of(&observation.payload);
-            let end = self.watch.iter().position(|later| {
-                later.payload.point() == Point::TurnFinished && turn_of(&later.payload) == turn
-            });
+            let end = self
+                .watch
+                .iter()
+                .position(|later| later.payload.point() == Point::TurnFinished && turn_of(&later.payload) == turn);
             match end.and_then(|end| self.remove_watch(end)) {
                 Some(end) => calls.extend(end.calls),
                 None => {

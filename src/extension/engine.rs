@@ -94,7 +94,10 @@ impl Engine {
             None => POINTS.iter().map(|spec| spec.point).collect(),
             Some(name) => vec![Point::from_name(name).ok_or_else(|| {
                 let names: Vec<_> = POINTS.iter().map(|spec| spec.point.name()).collect();
-                pyo3::exceptions::PyValueError::new_err(format!("No point `{name}`; the points are {}", names.join(", ")))
+                pyo3::exceptions::PyValueError::new_err(format!(
+                    "No point `{name}`; the points are {}",
+                    names.join(", ")
+                ))
             })?],
         };
         let hooks = PyList::empty(py);

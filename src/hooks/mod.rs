@@ -14,6 +14,7 @@ pub use payload::{
     TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
 pub use point::{
-    CATALOGUE_VERSION, FailPolicy, Lane, OBSERVE_TIMEOUT, MODIFY_TIMEOUT, OnClosed, POINTS, Point, PointSpec, SignalKind,
+    CATALOGUE_VERSION, FailPolicy, Lane, MODIFY_TIMEOUT, OBSERVE_TIMEOUT, OnClosed, POINTS, Point, PointSpec,
+    SignalKind,
 };
 pub use settings::{ModelSettings, SettingKind};

@@ -36,7 +36,9 @@ impl TurnStatus {
 }
 
 /// What a point carries. Implemented by the ten payloads alone.
-pub trait Payload: sealed::Sealed + Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Payload:
+    sealed::Sealed + Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
+{
     /// The point that the payload belongs to.
     const POINT: Point;
 

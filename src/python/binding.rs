@@ -47,7 +47,8 @@ impl Binding {
         BINDING.get_or_try_init(py, || {
             let hooks = py.import("tenterhook.mantle.hooks")?;
             let builder = py.import("tenterhook.lane")?.getattr("payload_builder")?;
-            let class = |name: &str| -> PyResult<Py<PyType>> { Ok(hooks.getattr(name)?.cast_into::<PyType>()?.unbind()) };
+            let class =
+                |name: &str| -> PyResult<Py<PyType>> { Ok(hooks.getattr(name)?.cast_into::<PyType>()?.unbind()) };
             let build = |name: &str| -> PyResult<Py<PyAny>> { Ok(builder.call1((hooks.getattr(name)?,))?.unbind()) };
             let mut classes: Vec<Option<PayloadClass>> = POINTS.map(|_| None).into();
             for spec in &POINTS {

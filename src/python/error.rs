@@ -6,7 +6,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// No interpreter was found.
-    #[error("No Python interpreter was found\n  hint: give one with `--python PATH`, or activate a virtual environment")]
+    #[error(
+        "No Python interpreter was found\n  hint: give one with `--python PATH`, or activate a virtual environment"
+    )]
     NoInterpreter,
     /// The interpreter could not be run.
     #[error("Python interpreter `{}` cannot be run: {reason}", path.display())]

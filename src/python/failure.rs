@@ -36,9 +36,10 @@ fn signal(binding: &Binding, raised: &Bound<'_, PyAny>) -> Option<Result<Signal,
             Ok(response) if !response.is_none() => Some(attribute(raised, "response_message")),
             _ => None,
         };
-        return Some(attribute(raised, "reason").and_then(|reason| {
-            Ok(Signal::Rejection { reason, response: response.transpose()? })
-        }));
+        return Some(
+            attribute(raised, "reason")
+                .and_then(|reason| Ok(Signal::Rejection { reason, response: response.transpose()? })),
+        );
     }
     if raised.is_instance_of::<PyBaseExceptionGroup>() {
         let members = raised.getattr(intern!(py, "exceptions")).ok()?;

@@ -111,10 +111,16 @@ pub(super) fn field(given: Slot<'_>, spec: &FieldSpec, returned: &Bound<'_, PyAn
             if is_value(returned, value) {
                 None
             } else {
-                Some(SlotValue::Json(reader.value(returned, DEEPEST)?)).filter(|new| *new != SlotValue::Json(value.clone()))
+                Some(SlotValue::Json(reader.value(returned, DEEPEST)?))
+                    .filter(|new| *new != SlotValue::Json(value.clone()))
             }
         }
-        Slot::Count(_) | Slot::OptionalNumber(_) | Slot::Names(_) | Slot::Status(_) | Slot::Call(_) | Slot::Channel(_) => None,
+        Slot::Count(_)
+        | Slot::OptionalNumber(_)
+        | Slot::Names(_)
+        | Slot::Status(_)
+        | Slot::Call(_)
+        | Slot::Channel(_) => None,
     })
 }
 
@@ -222,11 +228,12 @@ impl Reader {
         let depth = self.deeper(depth, dict.len())?;
         let mut object = Map::with_capacity(dict.len());
         for (key, item) in dict {
-            let key = key.cast::<PyString>().map_err(|_| {
-                Refusal::new(format!("has a key that is a `{}`; JSON keys are `str`", type_name(&key)))
-            })?;
-            let name = self.text(key).map_err(|refusal| {
-                Refusal { path: refusal.path, reason: format!("has a key that {}", refusal.reason) }
+            let key = key
+                .cast::<PyString>()
+                .map_err(|_| Refusal::new(format!("has a key that is a `{}`; JSON keys are `str`", type_name(&key))))?;
+            let name = self.text(key).map_err(|refusal| Refusal {
+                path: refusal.path,
+                reason: format!("has a key that {}", refusal.reason),
             })?;
             match self.value(&item, depth) {
                 Ok(value) => object.insert(name, value),
@@ -287,7 +294,9 @@ impl Reader {
     #[expect(clippy::unused_self, reason = "read like its brothers")]
     fn text(&mut self, string: &Bound<'_, PyString>) -> Crossing<String> {
         string.to_str().map(str::to_owned).map_err(|_| {
-            Refusal::new("holds a lone surrogate, which UTF-8 cannot carry; replace it, for example by \"\\ufffd\"".to_owned())
+            Refusal::new(
+                "holds a lone surrogate, which UTF-8 cannot carry; replace it, for example by \"\\ufffd\"".to_owned(),
+            )
         })
     }
 
@@ -295,7 +304,9 @@ impl Reader {
         let mut map = IndexMap::with_capacity(dict.len());
         for (name, value) in self.object(dict, DEEPEST)? {
             let Value::String(value) = value else {
-                return Err(Refusal::new("is no `str`; expected `dict[str, str]`".to_owned()).inside(Segment::Key(name)));
+                return Err(
+                    Refusal::new("is no `str`; expected `dict[str, str]`".to_owned()).inside(Segment::Key(name))
+                );
             };
             map.insert(name, value);
         }
@@ -318,12 +329,13 @@ impl Reader {
     }
 
     fn deeper(&mut self, depth: usize, values: usize) -> Crossing<usize> {
-        self.left = self.left.checked_sub(values).ok_or_else(|| {
-            Refusal::new(format!("holds more than {MOST_VALUES} values"))
-        })?;
-        depth.checked_sub(1).ok_or_else(|| {
-            Refusal::new(format!("is nested deeper than {DEEPEST} levels; does it contain itself?"))
-        })
+        self.left = self
+            .left
+            .checked_sub(values)
+            .ok_or_else(|| Refusal::new(format!("holds more than {MOST_VALUES} values")))?;
+        depth
+            .checked_sub(1)
+            .ok_or_else(|| Refusal::new(format!("is nested deeper than {DEEPEST} levels; does it contain itself?")))
     }
 }
 

@@ -80,10 +80,8 @@ struct Orders {
     waker: Result<Waker, String>,
 }
 
-static ASSISTANT: LazyLock<Orders> = LazyLock::new(|| Orders {
-    waiting: Mutex::default(),
-    waker: Waker::blocking().map_err(|error| error.to_string()),
-});
+static ASSISTANT: LazyLock<Orders> =
+    LazyLock::new(|| Orders { waiting: Mutex::default(), waker: Waker::blocking().map_err(|error| error.to_string()) });
 
 impl Orders {
     fn ask(&self, order: LoadOrder) -> Result<(), Error> {
@@ -110,7 +108,8 @@ impl Assistant {
     /// The file descriptor that the assistant's thread reads from while there is nothing to do.
     #[expect(clippy::unused_self, reason = "a method for Python")]
     fn fileno(&self) -> PyResult<i32> {
-        let waker = ASSISTANT.waker.as_ref().map_err(|message| pyo3::exceptions::PyOSError::new_err(message.clone()))?;
+        let waker =
+            ASSISTANT.waker.as_ref().map_err(|message| pyo3::exceptions::PyOSError::new_err(message.clone()))?;
         Ok(waker.fileno())
     }
 

@@ -15,9 +15,9 @@ mod loading;
 mod start;
 mod to_python;
 
+pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use console::{ConsoleLogs, console, finish};
 pub use error::Error;
 pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
-pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use lane::{PyHandler, Waker};
 pub(crate) use loading::{LoadRequest, Loaded, load};

@@ -28,7 +28,8 @@ pub(super) struct Change {
 /// Compares two payloads of one point, field by field.
 pub(super) fn change(place: &Place, hook: String, before: &AnyPayload, after: &AnyPayload) -> Change {
     let (mut old, mut new) = (fields(before), fields(after));
-    let same: Vec<_> = old.iter().filter(|(name, value)| new.get(*name) == Some(*value)).map(|(name, _)| name.clone()).collect();
+    let same: Vec<_> =
+        old.iter().filter(|(name, value)| new.get(*name) == Some(*value)).map(|(name, _)| name.clone()).collect();
     for name in same {
         old.shift_remove(&name);
         new.shift_remove(&name);

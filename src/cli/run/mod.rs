@@ -59,7 +59,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status
     let mut report = runtime.block_on(play_all(arguments, &engine, input))?;
     report.time.start_up = start_up;
     report.hooks = engine.statistics();
-    report.time.in_handlers = Duration::from_secs_f64(report.hooks.iter().map(|hook| hook.handler_ms).sum::<f64>() / 1e3);
+    report.time.in_handlers =
+        Duration::from_secs_f64(report.hooks.iter().map(|hook| hook.handler_ms).sum::<f64>() / 1e3);
     runtime.block_on(engine.shutdown(GRACE));
     let mut out = io::stdout().lock();
     match arguments.output_format {
@@ -84,13 +85,18 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
         return Ok(Box::new(io::stdin()));
     }
     let file = File::open(path).with_context(|| format!("Input `{}` cannot be read", path.display()))?;
-    anyhow::ensure!(!file.metadata()?.is_dir(), "Input `{}` is a folder\n  hint: give a file, one conversation a line", path.display());
+    anyhow::ensure!(
+        !file.metadata()?.is_dir(),
+        "Input `{}` is a folder\n  hint: give a file, one conversation a line",
+        path.display()
+    );
     Ok(Box::new(file))
 }
 
 async fn play_all(arguments: &RunArgs, engine: &Arc<HookEngine>, input: Box<dyn Read>) -> anyhow::Result<Report> {
     let start = Instant::now();
-    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {pos} conversations, {elapsed}")?);
+    let bar = ProgressBar::new_spinner()
+        .with_style(ProgressStyle::with_template("{spinner} {pos} conversations, {elapsed}")?);
     let mut report = Report::new(&arguments.agent, &arguments.input);
     let mut lines = Lines::new(BufReader::new(input));
     let mut broken = None;

@@ -250,8 +250,10 @@ impl Player<'_> {
             self.search(call, &mut value).await?;
         }
         let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-        let payload =
-            identified!(self, ToolResultPayload::new(&self.sender_id, call.name.clone(), arguments.clone(), value.clone()));
+        let payload = identified!(
+            self,
+            ToolResultPayload::new(&self.sender_id, call.name.clone(), arguments.clone(), value.clone())
+        );
         let payload = match self.pass(payload).await {
             Outcome::Proceed { payload, .. } => payload,
             Outcome::Reject { .. } | Outcome::Retry { .. } => return Err(Early::Rejected),
@@ -340,9 +342,7 @@ impl PlayedCall {
 fn messages_in(item: &TurnItem) -> usize {
     match item {
         TurnItem::Aside(_) => 1,
-        TurnItem::Completion(completion) => {
-            1 + completion.calls.iter().filter(|call| call.result.is_some()).count()
-        }
+        TurnItem::Completion(completion) => 1 + completion.calls.iter().filter(|call| call.result.is_some()).count(),
     }
 }
 

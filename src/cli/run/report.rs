@@ -192,8 +192,19 @@ impl Report {
 
     fn hook_table(&self) -> String {
         let header = [
-            "point", "lane", "hook", "calls", "changed", "unchanged", "retries", "rejections", "discarded", "failures",
-            "dropped", "p50 ms", "p99 ms",
+            "point",
+            "lane",
+            "hook",
+            "calls",
+            "changed",
+            "unchanged",
+            "retries",
+            "rejections",
+            "discarded",
+            "failures",
+            "dropped",
+            "p50 ms",
+            "p99 ms",
         ];
         let mut table = bare_table(&header);
         for hook in &self.hooks {

@@ -1,0 +1,26 @@
+//! Every example is played, and its whole report compared with the golden file of that name.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command::report;
+
+#[test]
+fn every_example_gives_its_golden_report() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks-examples");
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 7, "{names:?}");
+    for name in names {
+        let agent = folder.join(&name);
+        assert!(agent.join("README.md").is_file(), "{name} has no README.md");
+        let (code, report) = report(&agent, &agent.join("conversations.jsonl"), &["--diff"]);
+        assert_eq!(code, 0, "{name}: {report:#}");
+        insta::assert_json_snapshot!(name.as_str(), report);
+    }
+}
