@@ -7,6 +7,8 @@ use std::{env, fs};
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();
     pyo3_build_config::add_libpython_rpath_link_args();
+    // The build scripts of dependents read it as `DEP_TENTERHOOK_LIBPYTHON`: link arguments do not reach them.
+    println!("cargo::metadata=libpython={}", pyo3_build_config::get().lib_dir().unwrap_or_default());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=python/tenterhook");
 
@@ -18,8 +20,13 @@ fn main() {
     let mut table = String::from("&[\n");
     for file in &files {
         let inside = file.strip_prefix(root.join("python")).expect("collected below python/");
-        writeln!(table, "    ({:?}, include_str!({:?})),", inside.display().to_string(), file)
-            .expect("a string takes all");
+        writeln!(
+            table,
+            "    ({:?}, include_str!({:?})),",
+            inside.to_str().expect("file names of ours are UTF-8"),
+            file.to_str().expect("the checkout's path is UTF-8")
+        )
+        .expect("a string takes all");
     }
     table.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

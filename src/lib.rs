@@ -1,4 +1,27 @@
 //! Tenterhook runs the Python hook modules of LLM agents, and never lets one hang, crash or corrupt a turn.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenterhook::{HookEngine, Outcome, OutgoingTextPayload};
+//!
+//! # fn main() -> Result<(), tenterhook::Error> {
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let engine = HookEngine::load("hooks-examples/mask-private-data")?;
+//! let text = OutgoingTextPayload::new("conversation-1", "Your card 4111 1111 1111 1111 is charged.");
+//! engine.observe(&text);
+//! let Outcome::Proceed { payload, changed, .. } = engine.modify(text).await else {
+//!     panic!("this hook only changes");
+//! };
+//! assert!(changed);
+//! assert_eq!(payload.text, "Your card [card ending 1111] is charged.");
+//! engine.shutdown(Duration::from_secs(2)).await;
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! [`HookEngine`] loads an agent's hooks and calls them; [`Outcome`] says what the caller must do; [`POINTS`] is the catalogue.
+
 mod agent;
 #[doc(hidden)]
 pub mod cli;
@@ -14,5 +37,11 @@ pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook};
 pub use conversation::{CallInfo, ChannelInfo, Object};
 pub use diagnostic::{Diagnostic, Severity};
 pub use dispatch::HandlerStatistics;
-pub use hooks::*;
+pub use hooks::{
+    AnyPayload, CATALOGUE_VERSION, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
+    IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, Lane, MODIFY_TIMEOUT, ModelRequestPayload,
+    ModelResponsePayload, ModelSettings, ModifiablePayload, OBSERVE_TIMEOUT, OnClosed, Outcome, OutgoingTextPayload,
+    POINTS, Payload, Point, PointSpec, SettingKind, Signal, SignalKind, Slot, SlotValue, ToolCallPayload,
+    ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
+};
 pub use python::Error as PythonError;

@@ -5,6 +5,3 @@ pub(crate) const DISPATCH: &str = "tenterhook::dispatch";
 
 /// The target of loading an agent's modules.
 pub(crate) const LOAD: &str = "tenterhook::load";
-
-/// The target of playing recorded conversations.
-pub(crate) const RUN: &str = "tenterhook::run";

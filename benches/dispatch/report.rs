@@ -1,6 +1,7 @@
 //! What was measured, as a table for people and as JSON for machines.
 
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub(crate) struct Report {
     /// Whose event loop all three runners use.
     event_loop: String,
     cpus: usize,
+    /// Microseconds to wake a sleeping thread and be woken by it: part of every call from Rust that comes alone.
+    wake_ups_us: f64,
     rounds: usize,
     rows: Vec<Row>,
 }
@@ -75,7 +78,7 @@ impl Row {
 impl Report {
     pub(crate) fn new((python, event_loop): (String, String), rounds: usize, rows: Vec<Row>) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { version: VERSION, python, event_loop, cpus, rounds, rows }
+        Self { version: VERSION, python, event_loop, cpus, wake_ups_us: wake_ups_us(), rounds, rows }
     }
 
     /// Microseconds a call, and beside them how many times faster than plain Python that is.
@@ -95,13 +98,30 @@ impl Report {
             }));
             table.add_row(cells);
         }
-        let Self { python, event_loop, cpus, rounds, .. } = self;
+        let Self { python, event_loop, cpus, wake_ups_us, rounds, .. } = self;
         format!(
             "{}\nµs a call, median of {rounds} rounds; in brackets how many times faster than plain Python, median of the \
-             ratios of each round\nPython {python}, all on {event_loop} event loops, {cpus} CPUs",
+             ratios of each round\nPython {python}, all on {event_loop} event loops, {cpus} CPUs\n\
+             To wake a sleeping thread and be woken by it takes {wake_ups_us:.1} µs here: in every call from Rust that \
+             comes alone",
             table.trim_fmt()
         )
     }
+}
+
+/// The median of many round trips between two threads that sleep meanwhile.
+fn wake_ups_us() -> f64 {
+    let (there, asked) = mpsc::sync_channel::<()>(1);
+    let (answer, back) = mpsc::sync_channel::<()>(1);
+    std::thread::spawn(move || asked.iter().try_for_each(|()| answer.send(())));
+    let round_trip = || {
+        let start = Instant::now();
+        // Both ends live as long as this function.
+        let _ = there.send(());
+        let _ = back.recv();
+        start.elapsed().as_secs_f64() * 1e6
+    };
+    quartiles((0..2000).map(|_| round_trip())).median
 }
 
 fn quartiles(values: impl Iterator<Item = f64>) -> Quartiles {

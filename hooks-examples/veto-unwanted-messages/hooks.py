@@ -49,6 +49,7 @@ _PROMISES = {
 async def veto_message(message: IncomingMessagePayload) -> IncomingMessagePayload:
     """Ends the turn before the model is asked: what it never reads cannot steer it."""
     if len(message.text) > MAX_CHARACTERS:
+        logger.warning("veto.too_long", characters=len(message.text), sender_id=message.sender_id)
         raise HookRejection(
             reason=f"message of {len(message.text)} characters",
             response_message="That message is too long for me. Could you put it in a few sentences?",

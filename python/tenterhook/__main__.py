@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from tenterhook import _engine
@@ -11,6 +12,8 @@ __all__ = ["main"]
 
 def main() -> int:
     """Runs the command with the process's arguments; gives its exit code: 0 clean, 1 problems found, 2 could not do the work."""
+    # Python's own handler would only note a Ctrl-C while the engine works.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _engine.main(["tenterhook", *sys.argv[1:]])
 
 

@@ -7,9 +7,22 @@ from typing import Any, final
 
 from tenterhook.registration import FoundHandler, Problem
 
+__all__ = [
+    "Assistant",
+    "Engine",
+    "Job",
+    "Lane",
+    "LoadOrder",
+    "Mailbox",
+    "PendingCall",
+    "__version__",
+    "main",
+]
+
 __version__: str
 
 def main(arguments: Sequence[str]) -> int: ...
+
 @final
 class Engine:
     @staticmethod

@@ -1,13 +1,15 @@
-"""The exceptions, as a tree::
+"""The exceptions of the package.
 
-    TenterhookError
-    ├── LoadError                 an agent's hooks could not be loaded
-    │   ├── AgentError            the folder is missing, is a file, or has no hooks
-    │   ├── InvalidHooksError     the modules are not well formed; ``problems`` says where and why
-    │   └── InterpreterError      the interpreter, the import's time limit, the lane
-    ├── HookExecutionError        a handler failed at a closed point; ``failure`` says which and why
-    ├── PayloadError              a payload that a caller made cannot be taken (also a ``ValueError``)
-    └── EngineClosedError         the engine has been shut down
+As a tree::
+
+TenterhookError
+├── LoadError                 an agent's hooks could not be loaded
+│   ├── AgentError            the folder is missing, is a file, or has no hooks
+│   ├── InvalidHooksError     the modules are not well formed; ``problems`` says where and why
+│   └── InterpreterError      the interpreter, the import's time limit, the lane
+├── HookExecutionError        a handler failed at a closed point; ``failure`` says which and why
+├── PayloadError              a payload that a caller made cannot be taken (also a ``ValueError``)
+└── EngineClosedError         the engine has been shut down
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def start_assistant(assistant: Assistant) -> None:
             while (order := assistant.take()) is not None:
                 try:
                     _thread.start_new_thread(_serve, (order,))
-                except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for the answer
+                except BaseException as error:  # whatever it is, somebody waits for the answer
                     order.failed(f"No thread could be started: {error}")
 
     _thread.start_new_thread(assist, ())
@@ -77,7 +77,7 @@ async def _run(job: Job) -> None:
             job.not_awaitable(result)
             return
         result = await result
-    except BaseException as error:  # noqa: BLE001 - SystemExit, KeyboardInterrupt and CancelledError among them
+    except BaseException as error:  # SystemExit, KeyboardInterrupt and CancelledError among them
         job.fail(error)
     else:
         job.end(result)
@@ -95,7 +95,7 @@ def _serve(order: LoadOrder) -> None:
         server = _Server(lane, loop, context)
         loop.call_soon(_load, order, context)
         loop.add_reader(lane.fileno(), server.drain)
-    except BaseException as error:  # noqa: BLE001 - somebody waits for the answer
+    except BaseException as error:  # somebody waits for the answer
         order.failed(f"The event loop could not be started: {type(error).__name__}: {error}")
         return
     server.serve()
@@ -106,7 +106,7 @@ def _load(order: LoadOrder, context: Context) -> None:
         from tenterhook import loader
 
         found = context.run(loader.load, order.root, order.files)
-    except BaseException as error:  # noqa: BLE001 - somebody waits for the answer
+    except BaseException as error:  # somebody waits for the answer
         order.failed(f"{type(error).__name__}: {error}")
     else:
         order.done(found.handlers, found.problems)
@@ -124,18 +124,18 @@ class _Server:
         #: What handlers start themselves; asyncio alone would let it be collected.
         self.background: set[Task[Any]] = set()
         self.stopping = False
-        loop.set_task_factory(self._background_task)
+        loop.set_task_factory(self._background_task)  # type: ignore[arg-type]
         self.start = self._start_eagerly if sys.version_info >= (3, 12) else self._start
 
     def serve(self) -> None:
         while not self.stopping:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # noqa: BLE001 - what ends the loop restarts it
+            except BaseException as error:  # what ends the loop restarts it
                 self._tell(error)
         try:
             self.loop.run_until_complete(self._wind_up())
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self._tell(error)
         finally:
             self.loop.close()
@@ -169,9 +169,7 @@ class _Server:
         self.running[serial] = task
         task.add_done_callback(lambda _: self.running.pop(serial, None))
 
-    def _background_task(
-        self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
-    ) -> Task[Any]:
+    def _background_task(self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task[Any]:
         task: Task[Any] = Task(work, loop=loop, **options)
         self.background.add(task)
         task.add_done_callback(self.background.discard)

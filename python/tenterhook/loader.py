@@ -46,7 +46,7 @@ def load(root: Path, files: Sequence[Path]) -> Found:
         for file in files:
             try:
                 modules.append((file, agent.import_file(Path(file))))
-            except BaseException as error:  # noqa: BLE001 - also SystemExit: it must not end the process
+            except BaseException as error:  # also SystemExit: it must not end the process
                 problems.append(import_problem(error, agent.root, agent.root / file))
     return register(agent.root, modules, decorated, problems)
 

@@ -75,7 +75,7 @@ def install() -> None:
         sys.meta_path.insert(0, _FINDER)
         for name, own in MODULES.items():
             if sys.modules.get(name) is not sys.modules.get(own):
-                sys.modules.pop(name, None)
+                _forget(name)
 
 
 def uninstall() -> None:
@@ -83,9 +83,17 @@ def uninstall() -> None:
     if is_installed():
         sys.meta_path.remove(_FINDER)
         for name in MODULES:
-            sys.modules.pop(name, None)
+            _forget(name)
 
 
 def is_installed() -> bool:
     """Whether the names are given."""
     return _FINDER in sys.meta_path
+
+
+def _forget(name: str) -> None:
+    """Has the next import of ``name`` ask the finders again, also as an attribute of its package."""
+    sys.modules.pop(name, None)
+    parent, _, own = name.rpartition(".")
+    if parent in sys.modules:
+        vars(sys.modules[parent]).pop(own, None)

@@ -86,9 +86,7 @@ def register(
                     rule, message, hint = complaint
                     wrong.append(Problem(rule, f"`{function}` {message}", hint, path, line))
                     continue
-                found.append(
-                    FoundHandler(mark.point, mark.lane, name, function, path, line, mark.timeout_ms, handler)
-                )
+                found.append(FoundHandler(mark.point, mark.lane, name, function, path, line, mark.timeout_ms, handler))
     failed = {str(problem.module) for problem in problems if problem.module is not None}
     wrong.extend(_unregistered(root, [file for file, _ in modules], failed, decorated, seen))
     wrong.extend(_duplicates(found))
@@ -154,7 +152,7 @@ def _complaint(handler: Any, mark: Mark) -> tuple[str, str, str | None] | None:
         )
     try:
         hints = _annotations(body)
-    except Exception as error:  # noqa: BLE001 - whatever a user's annotation raises
+    except Exception as error:  # whatever a user's annotation raises
         return (
             "invalid-signature",
             f"has an annotation that cannot be resolved: {type(error).__name__}: {_text_of(error)}",
@@ -191,7 +189,7 @@ def _body_of(handler: Any) -> Any:
         handler = handler.func
     if inspect.isroutine(handler):
         return handler
-    return getattr(type(handler), "__call__", handler)
+    return type(handler).__call__
 
 
 def _annotations(body: Any) -> dict[str, Any]:
@@ -348,7 +346,9 @@ def _raised_at(error: BaseException, root: Path, file: Path) -> tuple[Path, int 
 def _unknown_name(error: BaseException) -> str | None:
     """The name that was looked for in ``rasa.mantle.hooks`` in vain."""
     if isinstance(error, ImportError):
-        match = re.match(r"cannot import name '(\w+)' from '(?:rasa|tenterhook)\.(?:mantle|calm_v2)\.hooks'", str(error))
+        match = re.match(
+            r"cannot import name '(\w+)' from '(?:rasa|tenterhook)\.(?:mantle|calm_v2)\.hooks'", str(error)
+        )
         return match.group(1) if match else None
     if isinstance(error, AttributeError) and error.obj is hooks:
         return error.name
@@ -366,11 +366,13 @@ def _import_hint(error: BaseException) -> str | None:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)[:500]
-    except BaseException:  # noqa: BLE001 - a user's `__str__`
+    except BaseException:  # a user's `__str__`
         return "<its __str__ failed>"
 
 
 def _show(annotation: Any) -> str:
-    return annotation.__name__ if inspect.isclass(annotation) else str(annotation).replace("tenterhook.mantle.payloads.", "")
-
-
+    return (
+        annotation.__name__
+        if inspect.isclass(annotation)
+        else str(annotation).replace("tenterhook.mantle.payloads.", "")
+    )

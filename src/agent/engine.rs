@@ -56,7 +56,7 @@ impl HookEngine {
     /// Without a hook the payload proceeds, and Python is not touched. Dropping the future cancels the handler.
     pub async fn modify<P: ModifiablePayload>(&self, payload: P) -> Outcome<P> {
         let outcome = self.dispatcher.modified(payload.into_any()).await;
-        outcome.map(|payload| P::from_any(payload).expect("an outcome's payload is of the point that was asked"))
+        outcome.map(|payload| P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point")))
     }
 
     /// Hands the payload to the observe hooks of its point. Never waits; when too many observations wait, the oldest is
@@ -201,7 +201,7 @@ impl HookEngineBuilder {
         let root = std::path::absolute(&self.folder)
             .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
         let files = discovery::hook_modules(&root)?;
-        python::ensure_started(&PythonChoice { asked: self.python, agent: Some(root.clone()) })?;
+        python::ensure_started(&PythonChoice { asked: self.python, agent: root.clone() })?;
         let loaded = python::load(LoadRequest {
             root: root.clone(),
             files,

@@ -20,15 +20,18 @@ pub enum Status {
     Problems,
     /// The work could not be done.
     Failed,
+    /// The user has interrupted the work.
+    Interrupted,
 }
 
 impl Status {
-    /// The exit code: 0, 1 or 2.
+    /// The exit code: 0, 1, 2 or 130.
     pub const fn code(self) -> u8 {
         match self {
             Self::Clean => 0,
             Self::Problems => 1,
             Self::Failed => 2,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -45,7 +48,7 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Interpreter, or folder of the virtual environment, whose packages the hooks use [default: $VIRTUAL_ENV, then `.venv` beside the agent, then `python3`]
+    /// Interpreter, or folder of the virtual environment, whose packages the hooks use [default: `$VIRTUAL_ENV`, then `.venv` beside the agent, then `python3`]
     #[arg(long, global = true, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Say more on stderr: once for what is loaded, twice for each dispatch

@@ -155,12 +155,11 @@ impl Cutting {
                     }
                     self.broken += usize::from(matches!(call.arguments, Arguments::Broken(_)));
                 }
-                match turn {
-                    Some(turn) => turn.items.push(TurnItem::Completion(completion)),
-                    None => {
-                        self.opening_calls.extend(completion.calls.into_iter().map(|call| call.id));
-                        self.opening.push(message);
-                    }
+                if let Some(turn) = turn {
+                    turn.items.push(TurnItem::Completion(completion));
+                } else {
+                    self.opening_calls.extend(completion.calls.into_iter().map(|call| call.id));
+                    self.opening.push(message);
                 }
             }
             ("tool", _) => self.answer(index, message)?,
@@ -188,12 +187,14 @@ impl Cutting {
             return Ok(());
         }
         match self.opening_calls.iter().rposition(|call| *call == id) {
-            Some(position) if self.turns.is_empty() => {
+            Some(position) => {
                 self.opening_calls.remove(position);
                 self.opening.push(message);
                 Ok(())
             }
-            _ => Err(format!("`messages[{index}]` is a tool message that answers no call (`tool_call_id` is {id:?})")),
+            None => {
+                Err(format!("`messages[{index}]` is a tool message that answers no call (`tool_call_id` is {id:?})"))
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::telemetry::DISPATCH;
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a payload on the stack is cheaper than one more allocation a call")]
 pub(crate) enum Answer {
     /// The handler gave back what it got.
     Unchanged,

@@ -27,11 +27,11 @@ pub(super) async fn sleep(time: Duration) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
     }
-    let (ring, rung) = oneshot::channel();
-    let alarm: Arc<dyn Expire> = Arc::new(Alarm(Mutex::new(Some(ring))));
+    let (sender, dropped) = oneshot::channel();
+    let alarm: Arc<dyn Expire> = Arc::new(Alarm(Mutex::new(Some(sender))));
     expire_at(Instant::now() + time, Arc::downgrade(&alarm));
     // The sender is dropped at the deadline: that is the ring.
-    let _ = rung.await;
+    let _ = dropped.await;
 }
 
 static CLOCK: LazyLock<Arc<Clock>> = LazyLock::new(|| {

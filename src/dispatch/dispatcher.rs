@@ -180,6 +180,6 @@ impl<H: Send + Sync + 'static> fmt::Debug for Dispatcher<H> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let handlers: Vec<_> =
             POINTS.iter().flat_map(|spec| self.at_point(spec.point)).map(|handler| &handler.id).collect();
-        out.debug_struct("Dispatcher").field("handlers", &handlers).field("queue", &self.queue).finish()
+        out.debug_struct("Dispatcher").field("handlers", &handlers).field("queue", &self.queue).finish_non_exhaustive()
     }
 }

@@ -11,6 +11,6 @@ mod queue;
 mod statistics;
 
 pub(crate) use call::{Answer, Call};
-pub(crate) use dispatcher::{Dispatcher, Registered};
+pub(crate) use dispatcher::Dispatcher;
 pub(crate) use queue::{LaneQueue, QueueLimits};
 pub use statistics::HandlerStatistics;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::hooks::{
         IncomingMessagePayload, Lane, ModelRequestPayload, ModelResponsePayload, ModifiablePayload,
-        OutgoingTextPayload, Payload, Point, ToolResultPayload,
+        OutgoingTextPayload, Point, ToolResultPayload,
     };
     use proptest::prelude::*;
 
@@ -80,7 +80,7 @@ mod tests {
         outcome.map(|payload| P::from_any(payload).unwrap())
     }
 
-    fn obeys<P: ModifiablePayload>(given: P, changed: P, signal: Signal, cause: FailureCause) {
+    fn obeys<P: ModifiablePayload>(given: &P, changed: P, signal: &Signal, cause: &FailureCause) {
         let (policy, signals) = (P::POINT.spec().policy, P::POINT.spec().signals);
         let go_on = |changed, failure, discarded_signal| Outcome::Proceed {
             payload: given.clone(),
@@ -94,41 +94,33 @@ mod tests {
             Outcome::Proceed { payload: changed, changed: true, failure: None, discarded_signal: None }
         );
         let failure = HandlerFailure { handler: handler(P::POINT), elapsed: Duration::ZERO, cause: cause.clone() };
-        let failed = outcome(given.clone(), Answer::Failure(cause));
+        let failed = outcome(given.clone(), Answer::Failure(cause.clone()));
         match policy {
             Some(FailPolicy::Open) => assert_eq!(failed, go_on(false, Some(failure), None)),
             _ => assert_eq!(failed, Outcome::Failed(failure)),
         }
         let signalled = outcome(given.clone(), Answer::Signal(signal.clone()));
         if signals.contains(&signal.kind()) {
-            let expected = match signal {
+            let expected = match signal.clone() {
                 Signal::Retry { feedback } => Outcome::Retry { feedback },
                 Signal::Rejection { reason, response } => Outcome::Reject { reason, response },
             };
             assert_eq!(signalled, expected);
         } else {
-            assert_eq!(signalled, go_on(false, None, Some(signal)));
+            assert_eq!(signalled, go_on(false, None, Some(signal.clone())));
         }
     }
 
     proptest! {
         #[test]
         fn every_answer_becomes_what_the_table_says(signal in signals(), cause in causes(), text in ".*") {
-            obeys(
-                IncomingMessagePayload::new("s", "given"), IncomingMessagePayload::new("s", text.clone()),
-                signal.clone(), cause.clone(),
-            );
-            obeys(
-                OutgoingTextPayload::new("s", "given"), OutgoingTextPayload::new("s", text.clone()),
-                signal.clone(), cause.clone(),
-            );
-            obeys(ModelRequestPayload::new("s", vec![]), ModelRequestPayload::new("t", vec![]), signal.clone(), cause.clone());
-            obeys(ModelResponsePayload::new("s"), ModelResponsePayload::new("t"), signal.clone(), cause.clone());
-            obeys(
-                ToolResultPayload::new("s", "t", serde_json::Map::new(), "v"),
-                ToolResultPayload::new("s", "t", serde_json::Map::new(), text),
-                signal, cause,
-            );
+            let text = || text.clone();
+            obeys(&IncomingMessagePayload::new("s", "given"), IncomingMessagePayload::new("s", text()), &signal, &cause);
+            obeys(&OutgoingTextPayload::new("s", "given"), OutgoingTextPayload::new("s", text()), &signal, &cause);
+            obeys(&ModelRequestPayload::new("s", vec![]), ModelRequestPayload::new("t", vec![]), &signal, &cause);
+            obeys(&ModelResponsePayload::new("s"), ModelResponsePayload::new("t"), &signal, &cause);
+            let result = |value: String| ToolResultPayload::new("s", "t", serde_json::Map::new(), value);
+            obeys(&result("v".into()), result(text()), &signal, &cause);
         }
     }
 }

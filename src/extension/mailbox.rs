@@ -17,6 +17,9 @@ pub(super) struct Mailbox {
     waker: Waker,
 }
 
+/// A future, its result, and whether the result is an exception to raise.
+type Delivery<'py> = (Py<PyAny>, Bound<'py, PyAny>, bool);
+
 /// An answer for a future of the loop.
 #[derive(Debug)]
 pub(super) struct Letter {
@@ -58,7 +61,7 @@ impl Mailbox {
     }
 
     /// The answers that have come: future, result, and whether the result is an exception to raise.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Py<PyAny>, Bound<'py, PyAny>, bool)>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Delivery<'py>>> {
         self.waker.clear();
         let letters = std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner));
         letters

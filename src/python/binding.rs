@@ -7,9 +7,9 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyType};
 
 use super::from_python;
 use super::to_python;
-use crate::conversation::{CallInfo, ChannelInfo};
+use crate::conversation::{CallInfo, ChannelInfo, Object};
 use crate::dispatch::Answer;
-use crate::hooks::{AnyPayload, FailureCause, POINTS, Slot};
+use crate::hooks::{AnyPayload, FailureCause, FieldKind, POINTS, Slot};
 use crate::telemetry::DISPATCH;
 
 /// The classes of `tenterhook.mantle`, looked up once.
@@ -152,10 +152,21 @@ impl Binding {
         let Some(spec) = found else {
             return Err(format!("A `{}` is no payload", from_python::type_name(payload)));
         };
-        let plain = payload.call_method0(intern!(py, "model_dump")).map_err(|error| error.to_string())?;
-        let plain = plain.cast::<PyDict>().map_err(|error| error.to_string())?;
-        let object = from_python::whole_object(plain).map_err(|refusal| refusal.describe(spec.payload))?;
-        AnyPayload::from_json(spec.point, object.into()).map_err(|error| format!("Invalid `{}`: {error}", spec.payload))
+        let class = &self.classes[spec.point as usize];
+        let mut json = Object::new();
+        for (name, field) in class.fields.iter().zip(spec.fields()) {
+            let value =
+                payload.getattr(name.bind(py)).map_err(|error| format!("Invalid `{}`: {error}", spec.payload))?;
+            // `call` and `channel` are models themselves: their fields are their dict.
+            let value = match field.kind {
+                FieldKind::Call | FieldKind::Channel => value.getattr(intern!(py, "__dict__")).unwrap_or(value),
+                _ => value,
+            };
+            let value = from_python::whole_value(&value)
+                .map_err(|refusal| format!("Invalid `{}`: {}", spec.payload, refusal.describe(field.name)))?;
+            json.insert(field.name.to_owned(), value);
+        }
+        AnyPayload::from_json(spec.point, json.into()).map_err(|error| format!("Invalid `{}`: {error}", spec.payload))
     }
 
     fn slot<'py>(&self, py: Python<'py>, slot: Slot<'_>) -> PyResult<Bound<'py, PyAny>> {

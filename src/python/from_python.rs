@@ -124,11 +124,6 @@ pub(super) fn field(given: Slot<'_>, spec: &FieldSpec, returned: &Bound<'_, PyAn
     })
 }
 
-/// Reads a whole JSON object: a payload's field that comes from a Python caller.
-pub(super) fn whole_object(dict: &Bound<'_, PyDict>) -> Crossing<Object> {
-    Reader { left: MOST_VALUES }.object(dict, DEEPEST)
-}
-
 /// Reads a whole JSON value.
 pub(super) fn whole_value(value: &Bound<'_, PyAny>) -> Crossing<Value> {
     Reader { left: MOST_VALUES }.value(value, DEEPEST)

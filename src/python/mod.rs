@@ -5,13 +5,15 @@
 
 mod binding;
 mod console;
+#[cfg(not(Py_LIMITED_API))]
+mod environment;
 mod error;
 mod failure;
 mod from_python;
 mod interpreter;
 mod lane;
 mod loading;
-#[cfg_attr(Py_LIMITED_API, expect(unused_imports, reason = "the stable ABI has no PyConfig"))]
+#[cfg(not(Py_LIMITED_API))]
 mod start;
 mod to_python;
 
@@ -20,4 +22,4 @@ pub(crate) use console::{ConsoleLogs, console, finish};
 pub use error::Error;
 pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
 pub(crate) use lane::{PyHandler, Waker};
-pub(crate) use loading::{LoadRequest, Loaded, load};
+pub(crate) use loading::{LoadRequest, load};

@@ -14,7 +14,6 @@ pub(super) fn is_initialized() -> bool {
 }
 
 /// The minor version of the library that is linked, such as `3.11`.
-#[cfg(not(Py_LIMITED_API))]
 pub(super) fn linked_version() -> String {
     // SAFETY: may be called before the interpreter is initialised; gives a static string.
     let version = unsafe { CStr::from_ptr(ffi::Py_GetVersion()) };
@@ -25,7 +24,6 @@ pub(super) fn linked_version() -> String {
 
 /// Starts the interpreter as that of a virtual environment: UTF-8 whatever the locale, no signal handlers, no `.pyc` files,
 /// and `SystemExit` never ends the process. The calling thread becomes Python's main thread and gives the GIL back.
-#[cfg(not(Py_LIMITED_API))]
 pub(super) fn start(executable: &Path, home: &Path) -> Result<(), String> {
     let executable = c_path(executable)?;
     let home = c_path(home)?;
@@ -68,7 +66,6 @@ pub(super) fn start(executable: &Path, home: &Path) -> Result<(), String> {
     Ok(())
 }
 
-#[cfg(not(Py_LIMITED_API))]
 fn c_path(path: &Path) -> Result<CString, String> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("`{}` has a NUL byte", path.display()))
 }

@@ -250,11 +250,14 @@ async def spoken(p: OutgoingTextPayload) -> OutgoingTextPayload: return p.model_
         [json!(["show", 2, 0]), json!(["guard", 2, 1]), json!(["never", 0, 0]), json!(["spoken", 1, 0])]
     );
     assert_eq!(report["dropped_completions"], json!(1));
-    let second = &report["changes"][1]["before"]["messages"];
+    let changes: Vec<_> =
+        report["changes"].as_array().unwrap().iter().filter(|change| change["outcome"] == "changed").collect();
+    let second = &changes[1]["before"]["messages"];
     assert_eq!(second, &json!([{"role": "user", "content": "go"}, {"role": "system", "content": "not bad"}]));
-    let added = &report["changes"][1]["after"]["messages"][2];
+    let added = &changes[1]["after"]["messages"][2];
     assert_eq!(added, &json!({"tools": ["fine", "bad"], "iteration": 1}));
-    assert_eq!(report["changes"][2]["after"], json!({"text": "kept!"}));
+    assert_eq!(changes[2]["after"], json!({"text": "kept!"}));
+    assert_eq!(report["changes"][1]["feedback"], json!("not bad"));
 }
 
 #[test]
@@ -384,6 +387,47 @@ async def text(p: OutgoingTextPayload) -> OutgoingTextPayload:
     for jobs in ["8", "1", "8"] {
         assert_eq!(report(agent.path(), &input, &["--jobs", jobs, "--diff"]), first);
     }
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_a_report_of_what_was_played() {
+    let agent = folder(&[(
+        "hooks.py",
+        "
+import asyncio
+from rasa.mantle.hooks import *
+
+@modify_outgoing_text(timeout_ms=60_000)
+async def wait(p: OutgoingTextPayload) -> OutgoingTextPayload:
+    if p.text == 'slow':
+        print('waiting', flush=True)
+        await asyncio.sleep(60)
+    return p
+",
+    )]);
+    let line = |text: &str| {
+        json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": text}]}).to_string()
+    };
+    std::fs::write(agent.path().join("in.jsonl"), [line("fast"), line("slow"), line("never")].join("\n")).unwrap();
+    let mut child = tenterhook()
+        .arg("run")
+        .arg(agent.path())
+        .arg("--input")
+        .arg(agent.path().join("in.jsonl"))
+        .args(["--output-format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 8];
+    std::io::Read::read_exact(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    assert_eq!(&said, b"waiting\n");
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let done = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), &report["interrupted"]), (Some(130), &json!(true)));
+    assert_eq!((&report["conversations"]["played"], &report["hooks"][0]["withdrawn"]), (&json!(1), &json!(1)));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn l10_a_handler_that_a_second_module_imports_is_registered_once() {
         ("hooks/b.py", "from hooks.a import f\nfrom .a import f as g\n"),
     ]);
     let registered = agent.engine.registered(Point::TurnStarted);
-    assert_eq!(registered.iter().map(|hook| hook.to_string()).collect::<Vec<_>>(), ["hooks.a:f"]);
+    assert_eq!(registered.iter().map(ToString::to_string).collect::<Vec<_>>(), ["hooks.a:f"]);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ fn messages(value: Value) -> Vec<Arc<Object>> {
 
 /// An agent whose request hook runs `body`, with `p` the payload.
 fn request_hook(body: &str) -> Agent {
-    let body = body.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    let body = body.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n");
     agent(&format!(
         "import types\n@modify_model_request()\nasync def change(p: ModelRequestPayload) -> ModelRequestPayload:\n{body}"
     ))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from tenterhook.mantle.marks import HookDefinitionError, mark
@@ -45,25 +45,18 @@ __all__ = [
 ]
 
 P = TypeVar("P", bound=HookPayload)
-P_contra = TypeVar("P_contra", bound=HookPayload, contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
-
-
-class Handler(Protocol[P_contra, R_co]):
-    """An ``async def`` function of one payload."""
-
-    def __call__(self, payload: P_contra, /) -> Coroutine[Any, Any, R_co] | Awaitable[R_co]:
-        """Handles one payload."""
-
-
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Decorator(Protocol[P, R_co]):
+class Decorator(Protocol[P, R]):
     """What a decorator looks like: called with at most ``timeout_ms``, then applied to a handler."""
 
-    def __call__(self, *, timeout_ms: int | None = None) -> Callable[[F], F]:
+    def __call__(
+        self, *, timeout_ms: int | None = None
+    ) -> Callable[[Callable[[P], Coroutine[Any, Any, R]]], Callable[[P], Coroutine[Any, Any, R]]]:
         """Registers a handler that may take ``timeout_ms`` milliseconds a call; ``None``: the lane's default."""
+        ...
 
 
 def _decorator(lane: str, point: str, payload: type[HookPayload]) -> Any:

@@ -16,6 +16,7 @@ use anyhow::Context as _;
 use clap::Args;
 use futures_util::StreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Global, OutputFormat, Status, logging};
 use crate::agent::{HookEngine, HookEngineBuilder};
@@ -51,17 +52,20 @@ pub(super) struct RunArgs {
 
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status> {
     let input = open(&arguments.input)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("Nothing to play on")?;
+    // Before the interpreter starts: it leaves a handler alone that it finds.
+    let interrupts = runtime.block_on(async { signal(SignalKind::interrupt()) }).context("Ctrl-C cannot be heard")?;
     let start = Instant::now();
     python::console(logging::of_python(global));
     let engine = Arc::new(builder(&arguments.agent, global).load()?);
     let start_up = start.elapsed();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().context("Nothing to play on")?;
-    let mut report = runtime.block_on(play_all(arguments, &engine, input))?;
+    let mut report = runtime.block_on(play_all(arguments, &engine, input, interrupts))?;
     report.time.start_up = start_up;
     report.hooks = engine.statistics();
     report.time.in_handlers =
         Duration::from_secs_f64(report.hooks.iter().map(|hook| hook.handler_ms).sum::<f64>() / 1e3);
-    runtime.block_on(engine.shutdown(GRACE));
+    let grace = if report.interrupted { Duration::ZERO } else { GRACE };
+    runtime.block_on(engine.shutdown(grace));
     let mut out = io::stdout().lock();
     match arguments.output_format {
         OutputFormat::Table => write!(out, "{}", report.as_text(arguments.diff))?,
@@ -93,7 +97,12 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
-async fn play_all(arguments: &RunArgs, engine: &Arc<HookEngine>, input: Box<dyn Read>) -> anyhow::Result<Report> {
+async fn play_all(
+    arguments: &RunArgs,
+    engine: &Arc<HookEngine>,
+    input: Box<dyn Read>,
+    mut interrupts: Signal,
+) -> anyhow::Result<Report> {
     let start = Instant::now();
     let bar = ProgressBar::new_spinner()
         .with_style(ProgressStyle::with_template("{spinner} {pos} conversations, {elapsed}")?);
@@ -120,8 +129,15 @@ async fn play_all(arguments: &RunArgs, engine: &Arc<HookEngine>, input: Box<dyn 
         }
     });
     let mut plays = futures_util::stream::iter(plays).buffered(arguments.jobs.get());
-    while let Some(played) = plays.next().await {
-        let played: Result<Played, SkippedLine> = played;
+    loop {
+        let played: Option<Result<Played, SkippedLine>> = tokio::select! {
+            played = plays.next() => played,
+            _ = interrupts.recv() => {
+                report.interrupted = true;
+                None
+            }
+        };
+        let Some(played) = played else { break };
         report.add(played);
         bar.inc(1);
     }
@@ -129,7 +145,9 @@ async fn play_all(arguments: &RunArgs, engine: &Arc<HookEngine>, input: Box<dyn 
     if let Some(error) = broken {
         return Err(error).with_context(|| format!("Input `{}` cannot be read", arguments.input.display()));
     }
-    engine.drained().await;
+    if !report.interrupted {
+        engine.drained().await;
+    }
     bar.finish_and_clear();
     report.time.total = start.elapsed();
     Ok(report)

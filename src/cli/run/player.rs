@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::diff::{Change, Place, change};
+use super::diff::{Change, Place};
 use crate::agent::HookEngine;
 use crate::conversation::{Arguments, ChannelInfo, Completion, Object, RecordedCall, Recording, TurnItem, text_of};
 use crate::hooks::{
@@ -33,6 +33,10 @@ pub(super) struct Played {
     pub(super) broken_arguments: usize,
     /// Calls that a hook took out, so that their recorded results were not used.
     pub(super) removed_calls: usize,
+    /// Calls that a hook made up: no recording answers them.
+    pub(super) made_up_calls: usize,
+    /// Turns whose last recorded completion was dropped, so that they ended without an answer.
+    pub(super) unanswered_turns: usize,
     /// Outgoing texts that a hook rejected.
     pub(super) rejected_texts: usize,
     pub(super) changes: Vec<Change>,
@@ -99,7 +103,8 @@ impl Player<'_> {
         self.engine.observe_with_room(&started).await;
         let mut left = items.iter().map(messages_in).sum();
         let end = self.play_turn(user, items, &mut left).await;
-        self.feedback = None;
+        // A retry that no further completion answered.
+        self.played.unanswered_turns += usize::from(self.feedback.take().is_some());
         let status = match end {
             Ok(()) => {
                 self.played.turns_completed += 1;
@@ -222,12 +227,15 @@ impl Player<'_> {
                 Outcome::Failed(_) => return Err(Early::Failed),
             }
         }
-        let at = self.history.len();
         let mut results = Vec::new();
         let mut recorded: Vec<Option<RecordedCall>> = recorded.into_iter().map(Some).collect();
         for call in &mut calls {
             let known = recorded.iter_mut().find(|known| known.as_ref().is_some_and(|known| known.id == call.id));
-            let Some(result) = known.and_then(Option::take).and_then(|known| known.result) else { continue };
+            let Some(known) = known.and_then(Option::take) else {
+                self.played.made_up_calls += 1;
+                continue;
+            };
+            let Some(result) = known.result else { continue };
             let (result, rewritten) = self.result(call, result).await?;
             changed |= rewritten;
             results.push(result);
@@ -238,7 +246,6 @@ impl Player<'_> {
         } else if text.is_some() || !calls.is_empty() {
             self.history.push(Arc::new(rebuilt(&message, text, &calls)));
         }
-        debug_assert!(self.history.len() >= at);
         self.history.extend(results);
         Ok(())
     }
@@ -302,13 +309,11 @@ impl Player<'_> {
         if !self.diff {
             return self.engine.modify(payload).await;
         }
-        let before = payload.clone();
+        let before = payload.clone().into_any();
         let outcome = self.engine.modify(payload).await;
-        if let Outcome::Proceed { payload, changed: true, .. } = &outcome {
-            let hook = self.engine.registered(P::POINT).pop().map(|hook| hook.to_string()).unwrap_or_default();
-            let (before, after) = (before.into_any(), payload.clone().into_any());
-            self.played.changes.push(change(&self.place, hook, &before, &after));
-        }
+        let hook = self.engine.registered(P::POINT).pop().map(|hook| hook.to_string()).unwrap_or_default();
+        let change = Change::of(&self.place, hook, &before, outcome.clone().map(P::into_any));
+        self.played.changes.extend(change);
         outcome
     }
 

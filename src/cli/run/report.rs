@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::diff::Change;
+use super::diff;
 use super::player::Played;
 use crate::cli::Status;
 use crate::cli::points::bare_table;
 use crate::dispatch::HandlerStatistics;
+use crate::hooks::Lane;
 
 /// Raised when the JSON form of the report changes its shape.
 const REPORT_VERSION: u32 = 1;
@@ -34,6 +35,8 @@ pub(super) struct Report {
     conversations: usize,
     skipped: Vec<SkippedLine>,
     sum: Played,
+    /// The user has interrupted the run: the report tells what had been played.
+    pub(super) interrupted: bool,
     pub(super) hooks: Vec<HandlerStatistics>,
     pub(super) time: Times,
 }
@@ -57,6 +60,7 @@ impl Report {
             conversations: 0,
             skipped: Vec::new(),
             sum: Played::default(),
+            interrupted: false,
             hooks: Vec::new(),
             time: Times::default(),
         }
@@ -77,6 +81,8 @@ impl Report {
             dropped_completions,
             broken_arguments,
             removed_calls,
+            made_up_calls,
+            unanswered_turns,
             rejected_texts,
             changes,
         } = played;
@@ -89,17 +95,22 @@ impl Report {
         self.sum.dropped_completions += dropped_completions;
         self.sum.broken_arguments += broken_arguments;
         self.sum.removed_calls += removed_calls;
+        self.sum.made_up_calls += made_up_calls;
+        self.sum.unanswered_turns += unanswered_turns;
         self.sum.rejected_texts += rejected_texts;
         self.sum.changes.extend(changes);
     }
 
-    /// Problems: a handler failed, or a line was skipped.
+    /// Interrupted, or problems: a handler failed, or a line was skipped.
     pub(super) fn status(&self) -> Status {
+        if self.interrupted {
+            return Status::Interrupted;
+        }
         let failed = self.hooks.iter().any(|hook| !hook.failures.is_empty());
         if failed || !self.skipped.is_empty() { Status::Problems } else { Status::Clean }
     }
 
-    pub(super) fn as_json(&self, diff: bool) -> Value {
+    pub(super) fn as_json(&self, show_changes: bool) -> Value {
         let hooks: Vec<_> = self
             .hooks
             .iter()
@@ -113,6 +124,7 @@ impl Report {
             .collect();
         let mut report = json!({
             "version": REPORT_VERSION,
+            "interrupted": self.interrupted,
             "agent": self.agent,
             "input": self.input,
             "conversations": {"played": self.conversations, "skipped": self.skipped},
@@ -126,6 +138,8 @@ impl Report {
             "dropped_completions": self.sum.dropped_completions,
             "broken_arguments": self.sum.broken_arguments,
             "removed_calls": self.sum.removed_calls,
+            "made_up_calls": self.sum.made_up_calls,
+            "unanswered_turns": self.sum.unanswered_turns,
             "rejected_texts": self.sum.rejected_texts,
             "hooks": hooks,
             "time": {
@@ -135,47 +149,45 @@ impl Report {
                 "engine_ms": millis(self.time.total.saturating_sub(self.time.in_handlers)),
             },
         });
-        if diff {
+        if show_changes {
             report["changes"] = json!(self.sum.changes);
         }
         report
     }
 
-    pub(super) fn as_text(&self, diff: bool) -> String {
+    pub(super) fn as_text(&self, show_changes: bool) -> String {
         let mut text = String::new();
-        if diff {
-            for change in &self.sum.changes {
-                text.push_str(&change.as_text());
-                text.push('\n');
-            }
+        if show_changes {
+            text.push_str(&diff::as_text(&self.sum.changes));
         }
         text.push_str(&self.hook_table());
         text.push('\n');
+        let sum = &self.sum;
+        let turns = sum.turns_completed + sum.turns_rejected + sum.turns_failed;
+        let (conversations, messages) = (plural(self.conversations, "conversation"), plural(sum.messages, "message"));
+        writeln!(text, "{conversations}, {messages}, {}", plural(turns, "turn")).expect("a string takes all");
         let lines = [
-            Some(format!(
-                "{} conversations, {} messages, {} turns",
-                self.conversations,
-                self.sum.messages,
-                self.sum.turns_completed + self.sum.turns_rejected + self.sum.turns_failed
-            )),
-            counted(self.sum.turns_rejected, "turns ended by a rejected message"),
-            counted(self.sum.turns_failed, "turns ended by a failed hook at a closed point"),
-            counted(self.sum.skipped_messages, "messages not played, since their turn had ended"),
-            counted(self.sum.dropped_completions, "completions dropped by a retry"),
-            counted(self.sum.removed_calls, "recorded calls not played, since a hook took them out"),
-            counted(self.sum.rejected_texts, "outgoing texts rejected"),
-            counted(self.sum.broken_arguments, "calls whose arguments are no JSON object"),
-            counted(self.skipped.len(), "lines skipped:"),
+            self.interrupted.then(|| "Interrupted: the rest of the input was not played".to_owned()),
+            counted(sum.turns_rejected, "turn", "ended by a rejected message"),
+            counted(sum.turns_failed, "turn", "ended by a failed hook at a closed point"),
+            counted(sum.skipped_messages, "message", "not played, since their turn had ended"),
+            counted(sum.dropped_completions, "completion", "discarded by a retry"),
+            counted(sum.unanswered_turns, "turn", "without an answer, since no recorded completion followed the retry"),
+            counted(sum.removed_calls, "recorded call", "not played, since a hook took them out"),
+            counted(sum.made_up_calls, "call", "made by a hook, which no recording answers"),
+            counted(sum.rejected_texts, "outgoing text", "rejected"),
+            counted(sum.broken_arguments, "call", "with arguments that are no JSON object"),
+            counted(self.skipped.len(), "line", "skipped:"),
         ];
         for line in lines.into_iter().flatten() {
             text.push_str(&line);
             text.push('\n');
         }
         for skipped in self.skipped.iter().take(SHOWN_SKIPS) {
-            text.push_str(&format!("  line {}: {}\n", skipped.line, skipped.reason));
+            writeln!(text, "  line {}: {}", skipped.line, skipped.reason).expect("a string takes all");
         }
         if let Some(more) = self.skipped.len().checked_sub(SHOWN_SKIPS).filter(|more| *more > 0) {
-            text.push_str(&format!("  and {more} more; `--output-format json` lists them all\n"));
+            writeln!(text, "  and {more} more; `--output-format json` lists them all").expect("a string takes all");
         }
         let Times { start_up, total, in_handlers } = self.time;
         writeln!(
@@ -208,16 +220,19 @@ impl Report {
         ];
         let mut table = bare_table(&header);
         for hook in &self.hooks {
+            // An observer cannot change anything: a number would say that it did not want to.
+            let of_modify =
+                |number: u64| if hook.handler.lane == Lane::Modify { number.to_string() } else { "-".to_owned() };
             let failures: Vec<_> = hook.failures.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
             table.add_row([
                 hook.handler.point.name().to_owned(),
                 hook.handler.lane.name().to_owned(),
                 hook.handler.to_string(),
                 hook.calls.to_string(),
-                hook.changed.to_string(),
-                hook.unchanged.to_string(),
-                hook.retries.to_string(),
-                hook.rejections.to_string(),
+                of_modify(hook.changed),
+                of_modify(hook.unchanged),
+                of_modify(hook.retries),
+                of_modify(hook.rejections),
                 hook.discarded_signals.to_string(),
                 if failures.is_empty() { "0".to_owned() } else { failures.join(", ") },
                 hook.dropped.to_string(),
@@ -234,8 +249,12 @@ impl Report {
     }
 }
 
-fn counted(number: usize, what: &str) -> Option<String> {
-    (number > 0).then(|| format!("{number} {what}"))
+fn counted(number: usize, thing: &str, what: &str) -> Option<String> {
+    (number > 0).then(|| format!("{} {what}", plural(number, thing)))
+}
+
+fn plural(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 fn millis(time: Duration) -> f64 {

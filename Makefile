@@ -1,0 +1,92 @@
+# Two commands do everything, their own set-up included: `make demo` and `make test`.
+# What a target needs is made once and again only when its source changes; nothing here needs the network twice.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The interpreter that the engine is linked to: PYTHON=... chooses another.
+PYTHON ?= python3
+VENV := .venv
+# Further interpreters that the wheel is tested on, where they are present.
+OTHERS := $(shell tests/interpreters.sh 3.11 3.12 3.13)
+
+RUST_SOURCES := $(shell find src build.rs Cargo.toml Cargo.lock -type f)
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
+WHEEL := target/wheels/.built
+OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry))))
+NEXTEST := $(shell cargo nextest --version > /dev/null 2>&1 && echo yes)
+
+.SECONDARY:
+.PHONY: help demo test test-rust test-python lint bench clean needs
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.ready ## Play recorded conversations through two of the examples
+	@cargo build --quiet
+	@for example in mask-private-data guard-tool-calls; do \
+	    echo; echo "tenterhook run hooks-examples/$$example --input hooks-examples/$$example/conversations.jsonl --diff"; echo; \
+	    VIRTUAL_ENV=$(CURDIR)/$(VENV) target/debug/tenterhook run hooks-examples/$$example \
+	        --input hooks-examples/$$example/conversations.jsonl --diff; \
+	done
+
+test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel
+
+test-rust: $(VENV)/.ready $(addsuffix /.ready,$(OTHER_VENVS))
+ifeq ($(NEXTEST),yes)
+	cargo nextest run
+else
+	cargo test --lib --bins --tests
+endif
+	cargo test --doc
+
+test-python: $(VENV)/.wheel $(addsuffix /.wheel,$(OTHER_VENVS))
+	@for venv in $(VENV) $(OTHER_VENVS); do \
+	    echo "pytest on $$($$venv/bin/python --version)"; \
+	    $$venv/bin/python -m pytest -q || exit 1; \
+	done
+
+lint: $(VENV)/.wheel ## Check format, lints and types
+	cargo fmt --check
+	cargo clippy --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy python tests/python
+	@# The examples as their authors check them: against the installed wheel and the stubs that the command writes.
+	$(VENV)/bin/tenterhook stubs target/typings 2> /dev/null
+	@for example in hooks-examples/*/; do \
+	    (cd $$example && MYPYPATH=$(CURDIR)/target/typings $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file= --explicit-package-bases --strict .) || exit 1; \
+	done
+	$(VENV)/bin/python -m mypy.stubtest tenterhook._engine
+
+bench: $(VENV)/.wheel $(addsuffix /.wheel,$(OTHER_VENVS)) ## Measure, in one run beside plain Python and pyo3-async-runtimes
+	benches/run.sh
+
+clean: ## Remove what was built and installed
+	rm -rf target $(VENV) $(VENV)-3.*
+
+# --- set-up
+
+needs:
+	@tests/needs.sh $(PYTHON)
+
+$(VENV)/.ready: tests/requirements.txt | needs
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(VENV)-%/.ready: tests/requirements.txt | needs
+	@test -x $(VENV)-$*/bin/python || $(patsubst $*=%,%,$(filter $*=%,$(OTHERS))) -m venv $(VENV)-$*
+	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check $$(grep -vE '^(#|maturin|mypy|ruff)' $<)
+	@touch $@
+
+$(WHEEL): $(RUST_SOURCES) $(PYTHON_SOURCES) pyproject.toml LICENSE README.md $(VENV)/.ready
+	@rm -f target/wheels/*.whl
+	$(VENV)/bin/maturin build --release --quiet --out target/wheels
+	@touch $@
+
+%/.wheel: %/.ready $(WHEEL)
+	@$*/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall target/wheels/*.whl
+	@touch $@

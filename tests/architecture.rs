@@ -1,0 +1,124 @@
+//! The house rules: rooms import from lower floors only, and Python is named in two rooms.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The floors, the lowest first. A room may import from rooms of lower floors and from itself.
+const FLOORS: [&[&str]; 8] = [
+    &["conversation", "diagnostic"],
+    &["hooks"],
+    &["telemetry"],
+    &["dispatch"],
+    &["python"],
+    &["agent"],
+    &["cli"],
+    &["extension", "main", "lib"],
+];
+
+/// Rooms that may name the interpreter's crates.
+const PYTHON_ROOMS: [&str; 2] = ["python", "extension"];
+
+/// Names that say nothing.
+const NAMELESS: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    walk(&root, &mut found);
+    found.sort();
+    found
+        .into_iter()
+        .map(|path| (path.strip_prefix(&root).unwrap().to_owned(), fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+fn room_of(path: &Path) -> String {
+    path.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned()
+}
+
+/// The rooms that a source names: `crate::room`, also in a list.
+fn rooms_named(source: &str) -> Vec<String> {
+    let code: String =
+        source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let mut rooms = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default().split(',').collect(),
+            None => vec![rest],
+        };
+        for name in names {
+            let name: String = name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if name.chars().next().is_some_and(char::is_lowercase) {
+                rooms.push(name);
+            }
+        }
+    }
+    rooms
+}
+
+#[test]
+fn rooms_import_from_lower_floors_only() {
+    let floors: BTreeMap<&str, usize> =
+        FLOORS.iter().enumerate().flat_map(|(floor, rooms)| rooms.iter().map(move |room| (*room, floor))).collect();
+    let mut wrong = Vec::new();
+    for (path, source) in sources() {
+        let room = room_of(&path);
+        let floor =
+            *floors.get(room.as_str()).unwrap_or_else(|| panic!("{} is in no room of the table", path.display()));
+        for named in rooms_named(&source) {
+            let below = floors
+                .get(named.as_str())
+                .unwrap_or_else(|| panic!("{} names the unknown room {named}", path.display()));
+            if named != room && *below >= floor {
+                wrong.push(format!("{} (floor {floor}) imports {named} (floor {below})", path.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn only_two_rooms_name_python() {
+    let wrong: Vec<_> = sources()
+        .into_iter()
+        .filter(|(path, source)| {
+            !PYTHON_ROOMS.contains(&room_of(path).as_str()) && (source.contains("pyo3") || source.contains("pythonize"))
+        })
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn unsafe_code_stands_in_one_file() {
+    let found: Vec<_> = sources()
+        .into_iter()
+        .filter(|(_, source)| {
+            source.lines().any(|line| line.contains("unsafe {") || line.contains("expect(unsafe_code"))
+        })
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    assert_eq!(found, ["python/start.rs"]);
+}
+
+#[test]
+fn files_have_names_that_say_something_and_stay_readable() {
+    for (path, source) in sources() {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        assert!(!NAMELESS.contains(&stem), "{}", path.display());
+        let lines = source.lines().count();
+        assert!(lines <= 450, "{} has {lines} lines", path.display());
+    }
+}
