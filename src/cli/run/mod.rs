@@ -39,8 +39,8 @@ pub(super) struct RunArgs {
     /// Play the first N conversations only
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Conversations that are played at once
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Conversations that are played at once; the report does not depend on it
+    #[arg(long, value_name = "N", default_value = "8")]
     jobs: NonZeroUsize,
     /// Show what each hook changed
     #[arg(long)]

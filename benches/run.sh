@@ -1,0 +1,31 @@
+#!/bin/sh
+# `make bench`: dispatch beside plain Python and pyo3-async-runtimes, for each Python that has an environment and that the project is
+# measured on; then recorded conversations beside a plain-Python player. Tables on stdout, JSON in target/bench/.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p target/bench
+
+for environment in .venv .venv-3.13; do
+    [ -x "$environment/bin/python" ] || continue
+    version=$("$environment/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    echo
+    echo "Dispatch, Python $version"
+    # Another interpreter is another build: it has a target folder of its own.
+    target=target
+    [ "$environment" = .venv ] || target="target/bench-$version"
+    PYO3_PYTHON="$PWD/$environment/bin/python" VIRTUAL_ENV="$PWD/$environment" CARGO_TARGET_DIR="$target" \
+        cargo bench --quiet --bench dispatch -- --json "target/bench/dispatch-$version.json" "$@"
+done
+
+# The recorded conversations of the shared material, where they are; else those of the example, many times over.
+input=${TENTERHOOK_SHARED:-../shared}/data/airline/conversations.jsonl
+if [ ! -f "$input" ]; then
+    input=target/bench/conversations.jsonl
+    for _ in $(seq 100); do cat hooks-examples/mask-private-data/conversations.jsonl; done > "$input"
+fi
+echo
+echo "Replay of $(basename "$(dirname "$input")")/$(basename "$input") through hooks-examples/mask-private-data"
+for jobs in 8 1; do
+    .venv/bin/python benches/replay.py hooks-examples/mask-private-data "$input" --command .venv/bin/tenterhook \
+        --jobs "$jobs" --json "target/bench/replay-jobs-$jobs.json"
+done
