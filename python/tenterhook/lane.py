@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import os
 import sys
 from asyncio import AbstractEventLoop, Task
@@ -93,23 +94,12 @@ def _serve(order: LoadOrder) -> None:
         asyncio.set_event_loop(loop)
         context = Context()
         server = _Server(lane, loop, context)
-        loop.call_soon(_load, order, context)
+        loop.call_soon(server.load, order)
         loop.add_reader(lane.fileno(), server.drain)
     except BaseException as error:  # somebody waits for the answer
         order.failed(f"The event loop could not be started: {type(error).__name__}: {error}")
         return
     server.serve()
-
-
-def _load(order: LoadOrder, context: Context) -> None:
-    try:
-        from tenterhook import loader
-
-        found = context.run(loader.load, order.root, order.files)
-    except BaseException as error:  # somebody waits for the answer
-        order.failed(f"{type(error).__name__}: {error}")
-    else:
-        order.done(found.handlers, found.problems)
 
 
 class _Server:
@@ -124,8 +114,20 @@ class _Server:
         #: What handlers start themselves; asyncio alone would let it be collected.
         self.background: set[Task[Any]] = set()
         self.stopping = False
+        self.unload: Callable[[], None] = lambda: None
         loop.set_task_factory(self._background_task)  # type: ignore[arg-type]
         self.start = self._start_eagerly if sys.version_info >= (3, 12) else self._start
+
+    def load(self, order: LoadOrder) -> None:
+        """Imports the agent's modules here, on the thread and the loop of their handlers."""
+        try:
+            from tenterhook import loader
+
+            found, self.unload = self.context.run(loader.load, order.root, order.files)
+        except BaseException as error:  # somebody waits for the answer
+            order.failed(f"{type(error).__name__}: {error}")
+        else:
+            order.done(found.handlers, found.problems)
 
     def serve(self) -> None:
         while not self.stopping:
@@ -139,6 +141,11 @@ class _Server:
             self._tell(error)
         finally:
             self.loop.close()
+            self.unload()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # whatever a user has put there
+                    stream.flush()
+            self.lane.end()
 
     def drain(self) -> None:
         cancels, stop = self.lane.woken()

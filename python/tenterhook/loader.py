@@ -26,7 +26,7 @@ from tenterhook.mantle.marks import decorated_during
 from tenterhook.registration import Found, Problem, import_problem, register
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["load"]
 
@@ -36,8 +36,11 @@ NEVER_OWN = frozenset({*sys.stdlib_module_names, "rasa", "tenterhook"})
 _loads = itertools.count()
 
 
-def load(root: Path, files: Sequence[Path]) -> Found:
-    """Imports the hook modules ``files`` (relative to ``root``) in their order and registers their hooks."""
+def load(root: Path, files: Sequence[Path]) -> tuple[Found, Callable[[], None]]:
+    """Imports the hook modules ``files`` (relative to ``root``) in their order and registers their hooks.
+
+    Gives what was found, and a function that takes the modules out of the import system again.
+    """
     names.install()
     agent = _Agent(Path(root))
     modules: list[tuple[Path, ModuleType]] = []
@@ -48,7 +51,7 @@ def load(root: Path, files: Sequence[Path]) -> Found:
                 modules.append((file, agent.import_file(Path(file))))
             except BaseException as error:  # also SystemExit: it must not end the process
                 problems.append(import_problem(error, agent.root, agent.root / file))
-    return register(agent.root, modules, decorated, problems)
+    return register(agent.root, modules, decorated, problems), agent.unload
 
 
 class _Agent(MetaPathFinder):
@@ -66,6 +69,12 @@ class _Agent(MetaPathFinder):
         top.__path__ = [str(root)]
         sys.modules[self.package] = top
         sys.meta_path.insert(0, self)
+
+    def unload(self) -> None:
+        """Forgets the modules: who holds one keeps it."""
+        sys.meta_path.remove(self)
+        for name in [name for name in sys.modules if name == self.package or name.startswith(f"{self.package}.")]:
+            del sys.modules[name]
 
     def import_file(self, file: Path) -> ModuleType:
         """Imports a hook module by its file, relative to the root."""

@@ -17,6 +17,9 @@ use crate::python::{self, LoadRequest, PyHandler, PythonChoice};
 /// How long the import of an agent's modules may take unless the builder says otherwise.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a lane that has been told to stop may take to cancel its tasks and to flush what was printed.
+const LANE_END: Duration = Duration::from_secs(1);
+
 /// What [`HookEngine::registered`] tells of one handler.
 pub type RegisteredHook = HandlerId;
 
@@ -109,6 +112,7 @@ impl HookEngine {
         self.dispatcher.queue().close();
         let drained = self.dispatcher.drained_within(grace).await;
         self.dispatcher.queue().stop();
+        self.dispatcher.ended_within(LANE_END).await;
         drained
     }
 

@@ -117,6 +117,12 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
         }
     }
 
+    /// Ends when the lane has, or when `within` is over.
+    pub(crate) async fn ended_within(&self, within: Duration) {
+        let (ended, over) = (pin!(self.queue.ended()), pin!(clock::sleep(within)));
+        select(ended, over).await;
+    }
+
     /// Ends when every call has been settled, or when `grace` is over; the answer is whether all have been.
     pub(crate) async fn drained_within(&self, grace: Duration) -> bool {
         let (drained, over) = (pin!(self.drained()), pin!(clock::sleep(grace)));

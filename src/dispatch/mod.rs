@@ -6,6 +6,8 @@
 mod call;
 mod clock;
 mod dispatcher;
+#[cfg(test)]
+mod model_tests;
 mod policy;
 mod queue;
 mod statistics;

@@ -40,6 +40,7 @@ pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
     hasher: RandomState,
     room: Notify,
     idle: Notify,
+    ended: Notify,
 }
 
 /// What a lane finds when it has been woken.
@@ -73,6 +74,7 @@ struct State<H: Send + Sync + 'static> {
     armed: bool,
     closed: bool,
     stop: bool,
+    ended: bool,
 }
 
 impl<H: Send + Sync + 'static> LaneQueue<H> {
@@ -90,6 +92,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
                 armed: false,
                 closed: false,
                 stop: false,
+                ended: false,
             }),
             serial: AtomicU64::new(1),
             limits,
@@ -97,6 +100,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             hasher: RandomState::new(),
             room: Notify::new(),
             idle: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
@@ -178,6 +182,23 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
+    /// The lane has ended: its tasks are over and what was printed has been written.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.ended.notify_waiters();
+    }
+
+    /// Ends when the lane has.
+    pub(super) async fn ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.lock().ended {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Whether the lane has been told to end.
     pub(crate) fn stopping(&self) -> bool {
         self.lock().stop
@@ -199,14 +220,20 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     pub(super) fn settled(&self, lane: Lane, started: bool) {
         let mut state = self.lock();
         state.open -= 1;
-        if state.open == 0 {
-            self.idle.notify_waiters();
-        }
+        let idle = state.open == 0;
+        let mut waits = false;
         if lane == Lane::Observe && started {
             state.running -= 1;
-            if state.running + 1 == self.limits.running && !state.watch.is_empty() {
-                self.wake(state);
-            }
+            waits = state.running + 1 == self.limits.running && !state.watch.is_empty();
+        }
+        if waits {
+            self.wake(state);
+        } else {
+            drop(state);
+        }
+        // Never under the lock: who is woken may run at once, on this thread.
+        if idle {
+            self.idle.notify_waiters();
         }
     }
 
@@ -220,37 +247,26 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// The next call to start, if there is one. It is not claimed yet.
     pub(crate) fn take(&self) -> Option<Arc<Call<H>>> {
         let mut state = self.lock();
-        let may_watch = state.running < self.limits.running;
-        let Some((sender, modify)) = state.turn.front() else {
-            return if may_watch { self.take_watch(&mut state, 0) } else { None };
+        let waiting = state.watch.len();
+        let call = match state.next(self.limits.running) {
+            Next::Turn => state.turn.pop_front().map(|(_, call)| call),
+            Next::Watch(index) => state.take_watch(index),
+            Next::Nothing => None,
         };
-        let (sender, before) = (*sender, modify.serial());
-        if may_watch && state.senders.contains_key(&sender) {
-            let earlier = state.watch.iter().take_while(|observation| observation.serial < before);
-            if let Some(index) = earlier.into_iter().position(|observation| observation.sender == sender) {
-                return self.take_watch(&mut state, index);
-            }
+        let room = state.watch.len() < waiting;
+        drop(state);
+        if room {
+            self.room.notify_one();
         }
-        state.turn.pop_front().map(|(_, call)| call)
+        call
     }
 
     /// Whether [`LaneQueue::take`] would give a call; if so the lane is to be woken again.
     pub(crate) fn rearm(&self) {
         let state = self.lock();
-        if !state.turn.is_empty() || (state.running < self.limits.running && !state.watch.is_empty()) {
+        if !matches!(state.next(self.limits.running), Next::Nothing) {
             self.wake(state);
         }
-    }
-
-    fn take_watch(&self, state: &mut State<H>, index: usize) -> Option<Arc<Call<H>>> {
-        let observation = state.watch.get_mut(index)?;
-        observation.untouched = false;
-        let call = observation.calls.pop_front();
-        if observation.calls.is_empty() {
-            state.remove_watch(index);
-            self.room.notify_one();
-        }
-        call
     }
 
     /// Makes room for an observation and puts it in; gives back what is to be settled without having run.
@@ -266,21 +282,25 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         if state.closed {
             return refused(calls, &Answer::Failure(FailureCause::ShutDown));
         }
-        if payload.point() == Point::TurnFinished && state.unstarted.remove(&turn_of(&payload)) {
-            return refused(calls, &Answer::Dropped);
-        }
+        let point = payload.point();
         let mut dropped = Vec::new();
-        if state.watch.len() >= self.limits.watch {
+        let doomed = point == Point::TurnFinished && state.unstarted.contains(&turn_of(&payload));
+        if state.watch.len() >= self.limits.watch && !doomed {
             match state.watch.iter().position(Observation::may_be_dropped) {
                 Some(index) => dropped = refused(state.drop_watch(index), &Answer::Dropped),
-                None if payload.point() == Point::TurnFinished => {}
+                None if point == Point::TurnFinished => {}
                 None => {
-                    if payload.point() == Point::TurnStarted {
+                    if point == Point::TurnStarted {
                         state.unstarted.insert(turn_of(&payload));
                     }
                     return refused(calls, &Answer::Dropped);
                 }
             }
+        }
+        // Its start may just have been dropped to make room for it.
+        if point == Point::TurnFinished && state.unstarted.remove(&turn_of(&payload)) {
+            dropped.extend(refused(calls, &Answer::Dropped));
+            return dropped;
         }
         if let Some(first) = calls.front() {
             let (serial, sender) = (first.serial(), self.hasher.hash_one(payload.sender_id()));
@@ -310,7 +330,39 @@ impl<H: Send + Sync + 'static> Observation<H> {
     }
 }
 
+/// What is to start next.
+enum Next {
+    Turn,
+    /// A call of the observation with this index.
+    Watch(usize),
+    Nothing,
+}
+
 impl<H: Send + Sync + 'static> State<H> {
+    fn next(&self, most_running: i64) -> Next {
+        let may_watch = self.running < most_running;
+        let Some((sender, modify)) = self.turn.front() else {
+            return if may_watch && !self.watch.is_empty() { Next::Watch(0) } else { Next::Nothing };
+        };
+        if may_watch && self.senders.contains_key(sender) {
+            let earlier = self.watch.iter().take_while(|observation| observation.serial < modify.serial());
+            if let Some(index) = earlier.into_iter().position(|observation| observation.sender == *sender) {
+                return Next::Watch(index);
+            }
+        }
+        Next::Turn
+    }
+
+    fn take_watch(&mut self, index: usize) -> Option<Arc<Call<H>>> {
+        let observation = self.watch.get_mut(index)?;
+        observation.untouched = false;
+        let call = observation.calls.pop_front();
+        if observation.calls.is_empty() {
+            self.remove_watch(index);
+        }
+        call
+    }
+
     /// Takes an observation out unstarted; with a turn's start its end goes as well, now or when it comes.
     fn drop_watch(&mut self, index: usize) -> VecDeque<Arc<Call<H>>> {
         let Some(observation) = self.remove_watch(index) else { return VecDeque::new() };

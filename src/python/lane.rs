@@ -102,9 +102,9 @@ impl Lane {
         self.queue.rearm();
     }
 
-    /// Whether the lane has been told to end.
-    fn stopping(&self) -> bool {
-        self.queue.stopping()
+    /// The lane has ended.
+    fn end(&self) {
+        self.queue.end();
     }
 }
 
