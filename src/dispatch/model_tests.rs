@@ -44,7 +44,7 @@ fn dispatcher(limits: QueueLimits, timeout: Duration) -> (Dispatcher<()>, Arc<At
     (Dispatcher::new(handlers, Arc::new(queue)), wakes)
 }
 
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 fn message(sender: &str) -> AnyPayload {
     IncomingMessagePayload::new(sender, "text").into_any()

@@ -71,10 +71,21 @@ struct State<H: Send + Sync + 'static> {
     cancels: Vec<u64>,
     running: i64,
     open: usize,
+    /// The lane has been woken and has not looked yet.
     armed: bool,
-    closed: bool,
-    stop: bool,
-    ended: bool,
+    phase: Phase,
+}
+
+/// How far the end has come; only ever later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Open,
+    /// New calls are refused.
+    Closed,
+    /// The lane has been told to cancel what runs and to end.
+    Stopping,
+    /// The lane has ended.
+    Ended,
 }
 
 impl<H: Send + Sync + 'static> LaneQueue<H> {
@@ -90,9 +101,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
                 running: 0,
                 open: 0,
                 armed: false,
-                closed: false,
-                stop: false,
-                ended: false,
+                phase: Phase::Open,
             }),
             serial: AtomicU64::new(1),
             limits,
@@ -114,7 +123,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let mut state = self.lock();
         state.open += 1;
         let refusal = match () {
-            () if state.closed => FailureCause::ShutDown,
+            () if state.phase > Phase::Open => FailureCause::ShutDown,
             () if state.turn.len() >= self.limits.turn => FailureCause::EngineFull,
             () => {
                 state.turn.push_back((sender, call));
@@ -144,7 +153,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// Whether an observation could be put in without dropping another.
     pub(super) fn has_room(&self) -> bool {
         let state = self.lock();
-        state.closed || state.watch.len() < self.limits.watch
+        state.phase > Phase::Open || state.watch.len() < self.limits.watch
     }
 
     /// Ends when [`LaneQueue::has_room`] may have become true.
@@ -164,15 +173,14 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
 
     /// Refuses everything from now on.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().advance(Phase::Closed);
         self.room.notify_waiters();
     }
 
     /// Has the lane cancel what runs and end.
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
-        state.closed = true;
-        state.stop = true;
+        state.advance(Phase::Stopping);
         let waiting: Vec<_> = state.turn.drain(..).map(|(_, call)| call).collect();
         let watched: Vec<_> = state.watch.drain(..).flat_map(|observation| observation.calls).collect();
         state.senders.clear();
@@ -184,7 +192,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
 
     /// The lane has ended: its tasks are over and what was printed has been written.
     pub(crate) fn end(&self) {
-        self.lock().ended = true;
+        self.lock().advance(Phase::Ended);
         self.ended.notify_waiters();
     }
 
@@ -192,7 +200,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     pub(super) async fn ended(&self) {
         loop {
             let ended = self.ended.notified();
-            if self.lock().ended {
+            if self.lock().phase == Phase::Ended {
                 return;
             }
             ended.await;
@@ -201,7 +209,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
 
     /// Whether the lane has been told to end.
     pub(crate) fn stopping(&self) -> bool {
-        self.lock().stop
+        self.lock().phase >= Phase::Stopping
     }
 
     /// Has the task of a started call cancelled.
@@ -241,7 +249,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     pub(crate) fn woken(&self) -> Woken {
         let mut state = self.lock();
         state.armed = false;
-        Woken { cancels: std::mem::take(&mut state.cancels), stop: state.stop }
+        Woken { cancels: std::mem::take(&mut state.cancels), stop: state.phase >= Phase::Stopping }
     }
 
     /// The next call to start, if there is one. It is not claimed yet.
@@ -279,7 +287,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let refused = |calls: VecDeque<Arc<Call<H>>>, answer: &Answer| -> Vec<_> {
             calls.into_iter().map(|call| (call, answer.clone())).collect()
         };
-        if state.closed {
+        if state.phase > Phase::Open {
             return refused(calls, &Answer::Failure(FailureCause::ShutDown));
         }
         let point = payload.point();
@@ -339,6 +347,10 @@ enum Next {
 }
 
 impl<H: Send + Sync + 'static> State<H> {
+    fn advance(&mut self, phase: Phase) {
+        self.phase = self.phase.max(phase);
+    }
+
     fn next(&self, most_running: i64) -> Next {
         let may_watch = self.running < most_running;
         let Some((sender, modify)) = self.turn.front() else {
