@@ -15,7 +15,7 @@ RUST_SOURCES := $(shell find src build.rs Cargo.toml Cargo.lock -type f)
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 WHEEL := target/wheels/.built
 OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry))))
-NEXTEST := $(shell cargo nextest --version > /dev/null 2>&1 && echo yes)
+RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo nextest run || echo cargo test)
 
 .SECONDARY:
 .PHONY: help demo test test-rust test-python lint bench clean needs
@@ -34,12 +34,14 @@ demo: $(VENV)/.ready ## Play recorded conversations through two of the examples
 test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel
 
 test-rust: $(VENV)/.ready $(addsuffix /.ready,$(OTHER_VENVS))
-ifeq ($(NEXTEST),yes)
-	cargo nextest run
-else
-	cargo test --lib --bins --tests
-endif
+	$(RUN_TESTS) --lib --bins --tests
 	cargo test --doc
+	@# Tasks start in another way from 3.12 on: the same tests with a newer interpreter, which is a build of its own.
+	@if [ -x $(VENV)-3.13/bin/python ]; then \
+	    export PYO3_PYTHON=$(CURDIR)/$(VENV)-3.13/bin/python VIRTUAL_ENV=$(CURDIR)/$(VENV)-3.13 CARGO_TARGET_DIR=target/python-3.13; \
+	    echo "The engine's tests on $$($$PYO3_PYTHON --version)"; \
+	    $(RUN_TESTS) --test engine; \
+	fi
 
 test-python: $(VENV)/.wheel $(addsuffix /.wheel,$(OTHER_VENVS))
 	@for venv in $(VENV) $(OTHER_VENVS); do \

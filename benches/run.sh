@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p target/bench
 
-for environment in .venv .venv-3.13; do
+for environment in .venv .venv-3.11 .venv-3.13; do
     [ -x "$environment/bin/python" ] || continue
     version=$("$environment/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     echo
@@ -17,8 +17,8 @@ for environment in .venv .venv-3.13; do
         cargo bench --quiet --bench dispatch -- --json "target/bench/dispatch-$version.json" "$@"
 done
 
-# The recorded conversations of the shared material, where they are; else those of the example, many times over.
-input=${TENTERHOOK_SHARED:-../shared}/data/airline/conversations.jsonl
+# The recorded conversations that TENTERHOOK_SHARED has, where it is set; else those of the example, many times over.
+input=${TENTERHOOK_SHARED:-none}/data/airline/conversations.jsonl
 if [ ! -f "$input" ]; then
     input=target/bench/conversations.jsonl
     for _ in $(seq 100); do cat hooks-examples/mask-private-data/conversations.jsonl; done > "$input"

@@ -1,7 +1,7 @@
 //! A problem in a file: whose rule, where, and how to mend it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -27,9 +27,15 @@ pub struct Diagnostic {
     /// How to mend it.
     pub hint: Option<String>,
     /// The file.
+    #[serde(serialize_with = "as_shown")]
     pub file: PathBuf,
     /// The line, from 1, where it is known.
     pub line: Option<u32>,
+}
+
+/// A path for machines to read: JSON has no bytes, so that what is not UTF-8 is replaced.
+pub(crate) fn as_shown<S: serde::Serializer>(path: &Path, out: S) -> Result<S::Ok, S::Error> {
+    out.collect_str(&path.display())
 }
 
 impl fmt::Display for Diagnostic {

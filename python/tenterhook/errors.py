@@ -84,7 +84,4 @@ class PayloadError(TenterhookError, ValueError):
 
 
 class EngineClosedError(TenterhookError):
-    """The engine has been shut down."""
-
-    def __init__(self) -> None:
-        super().__init__("The engine has been shut down")
+    """The engine has been shut down, or was loaded before this process was forked."""

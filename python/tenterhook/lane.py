@@ -124,10 +124,9 @@ class _Server:
             from tenterhook import loader
 
             found, self.unload = self.context.run(loader.load, order.root, order.files)
-        except BaseException as error:  # somebody waits for the answer
-            order.failed(f"{type(error).__name__}: {error}")
-        else:
             order.done(found.handlers, found.problems)
+        except BaseException as error:  # somebody waits for the answer
+            order.failed(f"{type(error).__name__}: {error!r}")
 
     def serve(self) -> None:
         while not self.stopping:
@@ -140,10 +139,11 @@ class _Server:
         except BaseException as error:
             self._tell(error)
         finally:
-            self.loop.close()
-            self.unload()
+            with contextlib.suppress(Exception):  # whatever a user has put in its place
+                self.loop.close()
+                self.unload()
             for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):  # whatever a user has put there
+                with contextlib.suppress(Exception):
                     stream.flush()
             self.lane.end()
 

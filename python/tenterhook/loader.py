@@ -9,6 +9,7 @@ or written.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -33,6 +34,9 @@ __all__ = ["load"]
 #: Never the agent's own, whatever lies at its root.
 NEVER_OWN = frozenset({*sys.stdlib_module_names, "rasa", "tenterhook"})
 
+#: The folders that an agent is made of.
+ALWAYS_OWN = frozenset({"hooks", "lib", "tools", "skills"})
+
 _loads = itertools.count()
 
 
@@ -43,15 +47,20 @@ def load(root: Path, files: Sequence[Path]) -> tuple[Found, Callable[[], None]]:
     """
     names.install()
     agent = _Agent(Path(root))
-    modules: list[tuple[Path, ModuleType]] = []
-    problems: list[Problem] = []
-    with decorated_during() as decorated:
-        for file in files:
-            try:
-                modules.append((file, agent.import_file(Path(file))))
-            except BaseException as error:  # also SystemExit: it must not end the process
-                problems.append(import_problem(error, agent.root, agent.root / file))
-    return register(agent.root, modules, decorated, problems), agent.unload
+    try:
+        modules: list[tuple[Path, ModuleType]] = []
+        problems: list[Problem] = []
+        with decorated_during() as decorated:
+            for file in files:
+                try:
+                    modules.append((file, agent.import_file(Path(file))))
+                except BaseException as error:  # also SystemExit: it must not end the process
+                    problems.append(import_problem(error, agent.root, agent.root / file))
+            agent.import_init(problems)
+        return register(agent.root, modules, decorated, problems), agent.unload
+    except BaseException:
+        agent.unload()
+        raise
 
 
 class _Agent(MetaPathFinder):
@@ -59,10 +68,12 @@ class _Agent(MetaPathFinder):
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        digest = hashlib.sha256(f"{os.path.realpath(root)}\0{next(_loads)}\0{os.getpid()}".encode()).hexdigest()
+        digest = hashlib.sha256(os.fsencode(f"{os.path.realpath(root)}\0{next(_loads)}\0{os.getpid()}")).hexdigest()
         self.package = f"_tenterhook_{digest[:8]}"
         #: Modules by the real path of their file: a file behind two names is one module.
         self.by_file: dict[str, ModuleType] = {}
+        #: Whether a top-level name is the agent's own.
+        self.owned: dict[str, bool] = {}
         self.builtins = {**vars(builtins), "__import__": self.import_}
         self.importlib = _importlib_for(self)
         top = ModuleType(self.package)
@@ -73,30 +84,57 @@ class _Agent(MetaPathFinder):
     def unload(self) -> None:
         """Forgets the modules: who holds one keeps it."""
         sys.meta_path.remove(self)
-        for name in [name for name in sys.modules if name == self.package or name.startswith(f"{self.package}.")]:
-            del sys.modules[name]
+        # A copy at once: other threads import meanwhile.
+        for name in list(sys.modules):
+            if name == self.package or name.startswith(f"{self.package}."):
+                sys.modules.pop(name, None)
 
     def import_file(self, file: Path) -> ModuleType:
         """Imports a hook module by its file, relative to the root."""
-        parts = file.with_suffix("").parts
-        name = ".".join((self.package, *parts))
         target = self.root / file
         found = self.by_file.get(os.path.realpath(target))
         if found is not None:
             return found
-        if parts == ("hooks",) and (self.root / "hooks" / "__init__.py").is_file():
-            # The package takes the name `hooks`; the file beside it keeps a name that no import statement can write.
-            name = f"{self.package}.hooks-file"
-            spec = _spec(self, name, target)
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
+        name = ".".join((self.package, *file.with_suffix("").parts))
+        if all("." not in part for part in (*file.parent.parts, file.stem)):
+            spec = self._find(name)
+            if spec is not None and spec.origin == str(target):
+                return importlib.import_module(name)
+        # No import statement leads to the file: its name has a dot, or a package of that name stands beside it.
+        return self._import_apart(file, target)
+
+    def import_init(self, problems: list[Problem]) -> None:
+        """Imports ``hooks/__init__.py`` where nothing has yet: hooks in it are told of, though it is no hook module."""
+        init = Path("hooks", "__init__.py")
+        if (self.root / init).is_file() and os.path.realpath(self.root / init) not in self.by_file:
             try:
-                _loader_of(spec).exec_module(module)
-            except BaseException:
-                sys.modules.pop(name, None)
-                raise
-            return module
-        return importlib.import_module(name)
+                importlib.import_module(f"{self.package}.hooks")
+            except BaseException as error:
+                problems.append(import_problem(error, self.root, self.root / init))
+
+    def _find(self, name: str) -> ModuleSpec | None:
+        """What an import of ``name`` would find, its parents imported."""
+        parent = name.rpartition(".")[0]
+        if parent != self.package and self._find(parent) is None:
+            return None
+        return self.find_spec(name, importlib.import_module(parent).__path__)
+
+    def _import_apart(self, file: Path, target: Path) -> ModuleType:
+        """Imports a file under a name that no import statement can write; its package is the folder's where that has one."""
+        folder = [part for part in file.parent.parts if "." not in part]
+        parent = ".".join((self.package, *folder)) if len(folder) == len(file.parent.parts) else self.package
+        with contextlib.suppress(ImportError):
+            importlib.import_module(parent)
+        name = f"{parent}.file:{file.with_suffix('').as_posix().replace('.', ':')}"
+        spec = _spec(self, name, target)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            _loader_of(spec).exec_module(module)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        return module
 
     def import_(
         self,
@@ -122,11 +160,21 @@ class _Agent(MetaPathFinder):
 
     def owns(self, top: str) -> bool:
         """Whether an absolute import of ``top`` means something at the agent's root."""
+        owned = self.owned.get(top)
+        if owned is None:
+            owned = self.owned[top] = self._looks_own(top)
+        return owned
+
+    def _looks_own(self, top: str) -> bool:
         if top in NEVER_OWN:
             return False
-        if f"{self.package}.{top}" in sys.modules:
+        folder = self.root / top
+        if (self.root / f"{top}.py").is_file() or (folder / "__init__.py").is_file():
             return True
-        return (self.root / f"{top}.py").is_file() or (self.root / top).is_dir()
+        if not folder.is_dir():
+            return False
+        # A folder without `__init__.py` gives way to an installed package, as everywhere in Python.
+        return top in ALWAYS_OWN or not _is_installed(top)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -182,6 +230,14 @@ class _SourceLoader(InspectLoader):
 
     def is_package(self, fullname: str) -> bool:
         return self.file.name == "__init__.py"
+
+
+def _is_installed(top: str) -> bool:
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return top in sys.modules
+    return spec is not None and spec.origin is not None
 
 
 def _spec(agent: _Agent, name: str, file: Path, package: Path | None = None) -> ModuleSpec:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 import sys
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-__all__ = ["MODULES", "PARENTS", "install", "is_installed", "uninstall"]
+__all__ = ["MODULES", "PARENTS", "install", "is_installed", "real_rasa_is_installed", "uninstall"]
 
 #: Public name of a module, and the module of ours that it leads to.
 MODULES = {
@@ -57,12 +57,23 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname in MODULES:
             return ModuleSpec(fullname, _Ours(), origin="tenterhook")
-        if fullname in PARENTS and PathFinder.find_spec(fullname, path) is None:
+        if fullname in PARENTS and not _is_found_elsewhere(fullname, path):
             return ModuleSpec(fullname, _EmptyPackage(), origin="tenterhook", is_package=True)
         return None
 
 
 _FINDER = _Finder()
+
+
+def _is_found_elsewhere(fullname: str, path: Sequence[str] | None) -> bool:
+    """Whether another finder knows the name: an editable install has one of its own."""
+    others = (finder for finder in sys.meta_path if finder is not _FINDER and hasattr(finder, "find_spec"))
+    return any(finder.find_spec(fullname, path, None) is not None for finder in others)
+
+
+def real_rasa_is_installed() -> bool:
+    """Whether ``import rasa`` leads to a distribution, and not to us."""
+    return _is_found_elsewhere("rasa", None)
 
 
 def install() -> None:

@@ -9,7 +9,6 @@ Fixtures: ``tenterhook_engine`` loads agents and shuts them down; one fixture fo
 
 from __future__ import annotations
 
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Gives the names, before any ``conftest.py`` may import them."""
     asked = early_config.getini("tenterhook_names") or early_config.known_args_namespace.tenterhook_names
-    if asked or PathFinder.find_spec("rasa") is None:
+    if asked or not names.real_rasa_is_installed():
         names.install()
 
 

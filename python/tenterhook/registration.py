@@ -37,6 +37,13 @@ class Problem:
     #: The hook module whose import it ended, where it did.
     module: Path | None = None
 
+    def __post_init__(self) -> None:
+        # A lone surrogate, as a user's exception may hold, cannot leave for the engine.
+        for field in ("message", "hint"):
+            text = getattr(self, field)
+            if text is not None:
+                object.__setattr__(self, field, _printable(text))
+
 
 @dataclass(frozen=True, slots=True)
 class FoundHandler:
@@ -301,7 +308,7 @@ def _unwrapped(handler: Any) -> Iterator[Any]:
 
 
 def _module_name(file: Path) -> str:
-    return ".".join(file.with_suffix("").parts)
+    return _printable(".".join(file.with_suffix("").parts))
 
 
 def _function_name(handler: Any) -> str:
@@ -309,7 +316,11 @@ def _function_name(handler: Any) -> str:
     while isinstance(body, functools.partial):
         body = body.func
     name = getattr(body, "__qualname__", None)
-    return name if isinstance(name, str) else type(body).__qualname__
+    return _printable(name if isinstance(name, str) else type(body).__qualname__)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _place(handler: Any, mark: Mark) -> tuple[Path, int]:

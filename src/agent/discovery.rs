@@ -31,7 +31,13 @@ pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     found.retain(|file| seen.insert(file.real.clone()));
     let mut paths: Vec<_> = found.into_iter().map(|file| file.path).collect();
     paths.sort_by_key(|path| (path.components().count() > 1, path.clone()));
-    if paths.is_empty() { Err(Error::NoModules(root.to_owned())) } else { Ok(paths) }
+    if !paths.is_empty() {
+        Ok(paths)
+    } else if root.join("hooks/__init__.py").is_file() {
+        Err(Error::OnlyInit(root.to_owned()))
+    } else {
+        Err(Error::NoModules(root.to_owned()))
+    }
 }
 
 /// A hook module: its path below the root, and the file that it really is.

@@ -81,14 +81,14 @@ impl HookEngine {
         self.dispatcher.at_point(point).map(|handler| Arc::clone(&handler.id)).collect()
     }
 
-    /// Whether the point has a modify hook.
-    pub fn has_modify(&self, point: Point) -> bool {
-        self.dispatcher.at_point(point).any(|handler| handler.id.lane == crate::hooks::Lane::Modify)
-    }
-
     /// What has come of each hook's calls since the load, in the order of the catalogue.
     pub fn statistics(&self) -> Vec<HandlerStatistics> {
         self.dispatcher.statistics()
+    }
+
+    /// How long at least one hook has been running since the load: the rest of the time is not the hooks' own.
+    pub fn time_in_hooks(&self) -> Duration {
+        self.dispatcher.occupied()
     }
 
     /// What is unwise in the modules, though it does not keep them from running.
@@ -116,6 +116,11 @@ impl HookEngine {
         drained
     }
 
+    /// Refuses new calls and cancels whatever waits and runs, without waiting.
+    pub fn close(&self) {
+        self.dispatcher.queue().stop();
+    }
+
     /// Calls the modify hook of a payload whose point is known at run time only.
     pub(crate) fn modify_then(
         &self,
@@ -133,7 +138,7 @@ impl HookEngine {
 
 impl Drop for HookEngine {
     fn drop(&mut self) {
-        self.dispatcher.queue().stop();
+        self.close();
     }
 }
 

@@ -19,6 +19,12 @@ pub enum Error {
         .0.display()
     )]
     NoModules(PathBuf),
+    /// The folder has hooks in a place that is no hook module.
+    #[error(
+        "Agent folder `{}` has no hook modules: `hooks/__init__.py` is none\n  hint: move its hooks to `hooks.py`, or to a module of their own in `hooks/`",
+        .0.display()
+    )]
+    OnlyInit(PathBuf),
     /// The modules register no hook.
     #[error(
         "The hook modules in `{}` register no hook\n  hint: decorate an `async def` function, for example with `@modify_model_request()` from `rasa.mantle.hooks`",

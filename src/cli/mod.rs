@@ -6,7 +6,7 @@ mod run;
 mod stubs;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -110,10 +110,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => Status::Clean,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            say(format_args!("error: {error:#}"));
             Status::Failed
         }
     }
+}
+
+/// Writes a line to stderr. Whoever has closed it does not want to hear.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A reader that has gone away is no error.

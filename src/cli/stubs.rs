@@ -30,6 +30,6 @@ pub(super) fn run(arguments: &StubsArgs) -> anyhow::Result<Status> {
         fs::create_dir_all(folder).with_context(|| format!("Folder `{}` cannot be made", folder.display()))?;
         fs::write(&path, text).with_context(|| format!("`{}` cannot be written", path.display()))?;
     }
-    eprintln!("Stubs written to `{}`", arguments.folder.display());
+    super::say(format_args!("Stubs written to `{}`", arguments.folder.display()));
     Ok(Status::Clean)
 }

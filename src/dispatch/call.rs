@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::clock::{self, Expire};
 use super::dispatcher::Registered;
 use super::queue::LaneQueue;
-use crate::hooks::{AnyPayload, FailureCause, Lane, Signal};
+use crate::hooks::{AnyPayload, FailureCause, HandlerId, Lane, Signal};
 use crate::telemetry::DISPATCH;
 
 /// How a call ended.
@@ -60,7 +60,7 @@ impl<H: Send + Sync + 'static> Call<H> {
         let span = tracing::debug_span!(
             target: DISPATCH, "dispatch",
             point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
-            outcome = tracing::field::Empty, elapsed_ms = tracing::field::Empty,
+            outcome = tracing::field::Empty, changed = tracing::field::Empty, elapsed_ms = tracing::field::Empty,
         );
         Arc::new(Self {
             payload,
@@ -111,7 +111,10 @@ impl<H: Send + Sync + 'static> Call<H> {
     /// Sets the call's deadline, one time-out after `from`.
     pub(super) fn limit(self: &Arc<Self>, from: Instant) {
         let call: Weak<Self> = Arc::downgrade(self);
-        clock::expire_at(from + self.handler.id.timeout, call);
+        // A time-out beyond what the clock can count never comes.
+        if let Some(deadline) = from.checked_add(self.handler.id.timeout) {
+            clock::expire_at(deadline, call);
+        }
     }
 
     /// When the call was dispatched.
@@ -119,9 +122,19 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.dispatched
     }
 
-    /// Adds time that was spent in the handler itself.
-    pub(crate) fn ran(&self, time: Duration) {
+    /// The handler's own code begins.
+    pub(crate) fn enter(&self) {
+        if let Some(queue) = self.queue.upgrade() {
+            queue.occupancy().enter();
+        }
+    }
+
+    /// The handler's own code has ended, `time` after it began.
+    pub(crate) fn leave(&self, time: Duration) {
         self.handler.counts.in_handler(time);
+        if let Some(queue) = self.queue.upgrade() {
+            queue.occupancy().leave();
+        }
     }
 
     /// Ends the call. Only the first end counts; the answer is whether this was it.
@@ -147,8 +160,8 @@ impl<H: Send + Sync + 'static> Call<H> {
             Lane::Modify => self.dispatched,
         };
         let elapsed = from.elapsed();
-        self.report(&answer, elapsed);
         self.handler.counts.record(&self.handler.id, &answer, elapsed);
+        let told = Told::of(&self.handler.id, &answer);
         let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reply) = reply {
             reply(answer, elapsed);
@@ -156,6 +169,8 @@ impl<H: Send + Sync + 'static> Call<H> {
         if let Some(queue) = queue {
             queue.settled(self.handler.id.lane, before == STARTED);
         }
+        // After the reply: where logs go may be slow, and no verdict waits for it.
+        self.report(&told, elapsed);
         true
     }
 
@@ -169,33 +184,61 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.queue.upgrade().is_none_or(|queue| queue.stopping())
     }
 
-    fn report(&self, answer: &Answer, elapsed: Duration) {
-        let word = match answer {
-            Answer::Unchanged => "unchanged",
-            Answer::Changed(_) => "changed",
-            Answer::Signal(_) => "signal",
-            Answer::Failure(cause) => cause.word(),
-            Answer::Dropped => "dropped",
-            Answer::Withdrawn => "withdrawn",
-        };
+    fn report(&self, told: &Told, elapsed: Duration) {
         let elapsed_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
-        self.span.record("outcome", word).record("elapsed_ms", elapsed_ms);
+        self.span.record("outcome", told.outcome).record("elapsed_ms", elapsed_ms);
+        if told.changed {
+            self.span.record("changed", true);
+        }
         let id = &self.handler.id;
-        match answer {
-            Answer::Failure(cause) => tracing::warn!(
+        match &told.warning {
+            Some(warning) => tracing::warn!(
                 target: DISPATCH, parent: &self.span,
                 point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
-                cause = word, elapsed_ms, "Handler failed: {cause}",
+                outcome = told.outcome, elapsed_ms, "{warning}",
             ),
-            Answer::Signal(signal) if id.lane == Lane::Observe || !id.point.spec().signals.contains(&signal.kind()) => {
-                tracing::warn!(
-                    target: DISPATCH, parent: &self.span,
-                    point = id.point.name(), lane = id.lane.name(), module = id.module, function = id.function,
-                    signal = signal.kind().name(), "Signal discarded: this hook cannot raise it",
-                );
-            }
-            _ => tracing::debug!(target: DISPATCH, parent: &self.span, outcome = word, elapsed_ms, "Dispatched"),
+            None => tracing::debug!(
+                target: DISPATCH, parent: &self.span, outcome = told.outcome, elapsed_ms, "Dispatched",
+            ),
         }
+    }
+}
+
+/// What the log says of a call's end.
+struct Told {
+    /// The published words `success`, `error`, `timeout`, `rejection` and `retry`; ours for what has none.
+    outcome: &'static str,
+    changed: bool,
+    warning: Option<String>,
+}
+
+impl Told {
+    fn of(handler: &HandlerId, answer: &Answer) -> Self {
+        let changed = matches!(answer, Answer::Changed(_));
+        let (outcome, warning) = match answer {
+            Answer::Unchanged | Answer::Changed(_) => ("success", None),
+            Answer::Signal(signal) if handler.takes(signal) => match signal {
+                Signal::Retry { .. } => ("retry", None),
+                Signal::Rejection { .. } => ("rejection", None),
+            },
+            Answer::Signal(signal) => {
+                let (signal, who) = (
+                    signal.kind().name(),
+                    match handler.lane {
+                        Lane::Observe => "an observer raises no signals",
+                        Lane::Modify => "this point does not take it",
+                    },
+                );
+                ("discarded", Some(format!("{signal} discarded: {who}")))
+            }
+            Answer::Failure(cause @ FailureCause::Timeout { .. }) => {
+                ("timeout", Some(format!("Handler failed: {cause}")))
+            }
+            Answer::Failure(cause) => ("error", Some(format!("Handler failed: {cause}"))),
+            Answer::Dropped => ("dropped", None),
+            Answer::Withdrawn => ("withdrawn", None),
+        };
+        Self { outcome, changed, warning }
     }
 }
 

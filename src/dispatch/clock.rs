@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,7 +30,10 @@ pub(super) async fn sleep(time: Duration) {
     }
     let (sender, dropped) = oneshot::channel();
     let alarm: Arc<dyn Expire> = Arc::new(Alarm(Mutex::new(Some(sender))));
-    expire_at(Instant::now() + time, Arc::downgrade(&alarm));
+    match Instant::now().checked_add(time) {
+        Some(when) => expire_at(when, Arc::downgrade(&alarm)),
+        None => std::future::pending().await,
+    }
     // The sender is dropped at the deadline: that is the ring.
     let _ = dropped.await;
 }
@@ -98,7 +102,8 @@ impl Clock {
             if !due.is_empty() {
                 drop(deadlines);
                 for what in due {
-                    what.expire();
+                    // What hears of a verdict may panic; the other deadlines still fall.
+                    let _ = panic::catch_unwind(AssertUnwindSafe(|| what.expire()));
                 }
                 deadlines = self.lock();
                 continue;

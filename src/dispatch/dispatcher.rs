@@ -31,6 +31,9 @@ pub(crate) struct Dispatcher<H: Send + Sync + 'static> {
     queue: Arc<LaneQueue<H>>,
 }
 
+/// The calls of all observers for one occurrence of a point, and its payload.
+type Observation<H> = (VecDeque<Arc<Call<H>>>, Arc<AnyPayload>);
+
 struct AtPoint<H> {
     observe: Vec<Arc<Registered<H>>>,
     modify: Option<Arc<Registered<H>>>,
@@ -48,36 +51,40 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
                 Lane::Modify => at.modify = Some(registered),
             }
         }
+        let observed = |point: Point| !points[point as usize].observe.is_empty();
+        queue.pair_turns(observed(Point::TurnStarted) && observed(Point::TurnFinished));
         Self { points, queue }
     }
 
     /// Hands `payload` to the point's observers; never waits. `payload` is asked for only when there are any.
     pub(crate) fn observe(&self, point: Point, payload: impl FnOnce() -> AnyPayload) {
-        let observers = &self.at(point).observe;
-        if observers.is_empty() {
-            return;
+        if let Some((calls, payload)) = self.observation(point, payload) {
+            self.queue.push_watch(calls, payload);
         }
-        let payload = Arc::new(payload());
-        let calls: VecDeque<_> = observers
-            .iter()
-            .map(|handler| Call::new(Arc::clone(handler), Arc::clone(&payload), &self.queue, None))
-            .collect();
-        self.queue.push_watch(calls, payload);
     }
 
     /// As [`Dispatcher::observe`], but waits for room in the queue instead of dropping.
     pub(crate) async fn observe_with_room(&self, point: Point, payload: impl FnOnce() -> AnyPayload) {
-        if self.at(point).observe.is_empty() {
-            return;
-        }
+        let Some((mut calls, payload)) = self.observation(point, payload) else { return };
         loop {
             let room = self.queue.room();
-            if self.queue.has_room() {
-                break;
+            match self.queue.offer_watch(calls, Arc::clone(&payload)) {
+                Ok(()) => return,
+                Err(refused) => calls = refused,
             }
             room.await;
         }
-        self.observe(point, payload);
+    }
+
+    /// A call for each observer of the point, where there are any.
+    fn observation(&self, point: Point, payload: impl FnOnce() -> AnyPayload) -> Option<Observation<H>> {
+        let observers = &self.at(point).observe;
+        if observers.is_empty() {
+            return None;
+        }
+        let payload = Arc::new(payload());
+        let call = |handler| Call::new(Arc::clone(handler), Arc::clone(&payload), &self.queue, None);
+        Some((observers.iter().map(call).collect(), payload))
     }
 
     /// Calls the point's modify handler; `then` hears the outcome, on whatever thread it falls.
@@ -138,6 +145,11 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
             }
             idle.await;
         }
+    }
+
+    /// How long at least one handler has been running since the load.
+    pub(crate) fn occupied(&self) -> Duration {
+        self.queue.occupancy().total()
     }
 
     /// The queue of the lane that runs the handlers.

@@ -11,6 +11,7 @@ mod model_tests;
 mod policy;
 mod queue;
 mod statistics;
+mod waiting;
 
 pub(crate) use call::{Answer, Call};
 pub(crate) use dispatcher::Dispatcher;

@@ -17,6 +17,14 @@ use crate::hooks::{
 
 /// A dispatcher with observers at three points and modifiers at two, and the number of wakes so far.
 fn dispatcher(limits: QueueLimits, timeout: Duration) -> (Dispatcher<()>, Arc<AtomicUsize>) {
+    dispatcher_observing(&[Point::TurnStarted, Point::IncomingMessage, Point::TurnFinished], limits, timeout)
+}
+
+fn dispatcher_observing(
+    observed: &[Point],
+    limits: QueueLimits,
+    timeout: Duration,
+) -> (Dispatcher<()>, Arc<AtomicUsize>) {
     let handler = |point, lane| {
         let id = HandlerId {
             point,
@@ -34,13 +42,9 @@ fn dispatcher(limits: QueueLimits, timeout: Duration) -> (Dispatcher<()>, Arc<At
     let queue = LaneQueue::new(limits, move || {
         woken.fetch_add(1, Ordering::Relaxed);
     });
-    let handlers = vec![
-        handler(Point::TurnStarted, Lane::Observe),
-        handler(Point::IncomingMessage, Lane::Observe),
-        handler(Point::TurnFinished, Lane::Observe),
-        handler(Point::IncomingMessage, Lane::Modify),
-        handler(Point::OutgoingText, Lane::Modify),
-    ];
+    let observers = observed.iter().map(|point| handler(*point, Lane::Observe));
+    let modifiers = [Point::IncomingMessage, Point::OutgoingText].map(|point| handler(point, Lane::Modify));
+    let handlers = observers.chain(modifiers).collect();
     (Dispatcher::new(handlers, Arc::new(queue)), wakes)
 }
 
@@ -147,6 +151,39 @@ fn a_call_that_is_dropped_without_an_answer_is_lost_not_forgotten() {
     assert_eq!(failure.cause, FailureCause::Lost);
 }
 
+#[test]
+fn an_end_closes_its_own_turn_also_where_turns_have_no_ids() {
+    let (dispatcher, _) = dispatcher(QueueLimits { watch: 3, ..QueueLimits::default() }, LONG);
+    let started = || TurnStartedPayload::new("a").into_any();
+    let finished = || TurnFinishedPayload::new("a", TurnStatus::Completed).into_any();
+    dispatcher.observe(Point::TurnStarted, started);
+    let first = start(&dispatcher).unwrap();
+    dispatcher.observe(Point::TurnFinished, finished);
+    dispatcher.observe(Point::TurnStarted, started);
+    dispatcher.observe(Point::TurnFinished, finished);
+    dispatcher.observe(Point::IncomingMessage, || message("b"));
+    let order: Vec<_> = std::iter::from_fn(|| start(&dispatcher)).map(|(_, name)| name).collect();
+    assert_eq!(order, ["a observe turn_finished", "b observe incoming_message"]);
+    drop(first);
+}
+
+#[test]
+fn where_only_ends_or_only_starts_are_observed_they_are_bounded_like_the_others() {
+    for point in [Point::TurnStarted, Point::TurnFinished] {
+        let limits = QueueLimits { watch: 10, ..QueueLimits::default() };
+        let (dispatcher, _) = dispatcher_observing(&[point], limits, LONG);
+        for turn in 0..1000 {
+            let sender = turn.to_string();
+            dispatcher.observe(Point::TurnStarted, || TurnStartedPayload::new(sender.clone()).into_any());
+            dispatcher.observe(Point::TurnFinished, || {
+                TurnFinishedPayload::new(sender.clone(), TurnStatus::Completed).into_any()
+            });
+        }
+        assert_eq!(dispatcher.queue().open(), 10, "{point}");
+        assert_eq!(dispatcher.statistics().iter().map(|hook| hook.dropped).sum::<u64>(), 990, "{point}");
+    }
+}
+
 /// What happens to a dispatcher, by chance.
 #[derive(Clone, Debug)]
 enum Step {
@@ -187,7 +224,7 @@ proptest! {
     /// Whatever happens in whatever order: each dispatch ends once, counts add up, a conversation's calls start in order, and a
     /// turn's end runs when and only when its start has.
     #[test]
-    fn every_dispatch_has_exactly_one_end(steps in steps(), stop in any::<bool>()) {
+    fn every_dispatch_has_exactly_one_end(steps in steps(), stop in any::<bool>(), with_ids in any::<bool>()) {
         let (dispatcher, _) = dispatcher(QueueLimits { turn: 4, watch: 3, running: 2 }, LONG);
         let told = Arc::new(Mutex::new(HashMap::<usize, usize>::new()));
         let (mut modifies, mut observations, mut turns) = (0, 0, 0);
@@ -202,14 +239,14 @@ proptest! {
                     turns += 1;
                     observations += 1;
                     let mut payload = TurnStartedPayload::new(sender.to_string());
-                    payload.turn_id = Some(turn.clone());
+                    payload.turn_id = with_ids.then(|| turn.clone());
                     open_turns[usize::from(sender)] = Some(turn);
                     dispatcher.observe(Point::TurnStarted, || payload.into_any());
                 }
                 Step::Finish(sender) => if let Some(turn) = open_turns[usize::from(sender)].take() {
                     observations += 1;
                     let mut payload = TurnFinishedPayload::new(sender.to_string(), TurnStatus::Completed);
-                    payload.turn_id = Some(turn);
+                    payload.turn_id = with_ids.then_some(turn);
                     dispatcher.observe(Point::TurnFinished, || payload.into_any());
                 },
                 Step::Observe(sender) => {
@@ -272,7 +309,11 @@ proptest! {
             of_lane.map(|hook| hook.calls + hook.dropped + hook.withdrawn).sum()
         };
         prop_assert_eq!((ended(Lane::Modify), ended(Lane::Observe)), (modifies as u64, observations));
-        if !stop {
+        if !stop && with_ids {
+            prop_assert_eq!(events.iter().filter(|(_, started)| !started).count(), {
+                let ended = |turn: &Option<String>| turn.is_some() && !open_turns.contains(turn);
+                events.iter().filter(|(turn, started)| *started && ended(turn)).count()
+            });
             for (turn, started) in &events {
                 prop_assert!(*started || events.contains(&(turn.clone(), true)), "turn {turn:?} ended without a start");
             }

@@ -3,7 +3,7 @@
 //! A modify call overtakes observations of *other* conversations; those of its own conversation that came before it start
 //! before it, so that a modifier sees the state that observers filled earlier in the same turn.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::call::{Answer, Call};
-use crate::hooks::{AnyPayload, FailureCause, Lane, Point};
+use super::statistics::Occupancy;
+use super::waiting::{Next, Phase, Waiting};
+use crate::hooks::{AnyPayload, FailureCause, Lane};
 
 /// How much may wait and run.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ impl Default for QueueLimits {
 
 /// The calls that wait for one lane.
 pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
-    state: Mutex<State<H>>,
+    state: Mutex<Waiting<H>>,
     serial: AtomicU64,
     limits: QueueLimits,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -41,6 +43,7 @@ pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
     room: Notify,
     idle: Notify,
     ended: Notify,
+    occupancy: Occupancy,
 }
 
 /// What a lane finds when it has been woken.
@@ -52,51 +55,17 @@ pub(crate) struct Woken {
     pub(crate) stop: bool,
 }
 
-/// The calls of all observers for one occurrence of a point.
-struct Observation<H: Send + Sync + 'static> {
-    calls: VecDeque<Arc<Call<H>>>,
-    payload: Arc<AnyPayload>,
-    serial: u64,
-    sender: u64,
-    untouched: bool,
-}
-
-struct State<H: Send + Sync + 'static> {
-    turn: VecDeque<(u64, Arc<Call<H>>)>,
-    watch: VecDeque<Observation<H>>,
-    /// How many observations of each conversation wait.
-    senders: HashMap<u64, usize>,
-    /// Turns whose start was dropped: their end is dropped as well.
-    unstarted: HashSet<(String, Option<String>)>,
-    cancels: Vec<u64>,
-    running: i64,
-    open: usize,
-    /// The lane has been woken and has not looked yet.
-    armed: bool,
-    phase: Phase,
-}
-
-/// How far the end has come; only ever later.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    Open,
-    /// New calls are refused.
-    Closed,
-    /// The lane has been told to cancel what runs and to end.
-    Stopping,
-    /// The lane has ended.
-    Ended,
-}
-
 impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// A queue whose lane is woken by `wake`.
     pub(crate) fn new(limits: QueueLimits, wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(Waiting {
                 turn: VecDeque::new(),
                 watch: VecDeque::new(),
                 senders: HashMap::new(),
-                unstarted: HashSet::new(),
+                paired: false,
+                begun: HashMap::new(),
+                unstarted: HashMap::new(),
                 cancels: Vec::new(),
                 running: 0,
                 open: 0,
@@ -110,6 +79,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             room: Notify::new(),
             idle: Notify::new(),
             ended: Notify::new(),
+            occupancy: Occupancy::default(),
         }
     }
 
@@ -135,11 +105,39 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         call.settle(Answer::Failure(refusal));
     }
 
+    /// Says whether both the starts and the ends of turns are observed.
+    pub(super) fn pair_turns(&self, paired: bool) {
+        self.lock().paired = paired;
+    }
+
     /// Puts the calls of one occurrence in; drops the oldest observations when there is no room.
     pub(super) fn push_watch(&self, calls: VecDeque<Arc<Call<H>>>, payload: Arc<AnyPayload>) {
-        let mut state = self.lock();
+        self.put_watch(self.lock(), calls, payload);
+    }
+
+    /// As [`LaneQueue::push_watch`], but gives the calls back when there is no room.
+    pub(super) fn offer_watch(
+        &self,
+        calls: VecDeque<Arc<Call<H>>>,
+        payload: Arc<AnyPayload>,
+    ) -> Result<(), VecDeque<Arc<Call<H>>>> {
+        let state = self.lock();
+        if state.phase == Phase::Open && state.watch.len() >= self.limits.watch {
+            return Err(calls);
+        }
+        self.put_watch(state, calls, payload);
+        Ok(())
+    }
+
+    fn put_watch(
+        &self,
+        mut state: MutexGuard<'_, Waiting<H>>,
+        calls: VecDeque<Arc<Call<H>>>,
+        payload: Arc<AnyPayload>,
+    ) {
         state.open += calls.len();
-        let dropped = self.admit(&mut state, calls, payload);
+        let sender = self.hasher.hash_one(payload.sender_id());
+        let dropped = state.admit(calls, payload, sender, self.limits.watch);
         if state.watch.is_empty() {
             drop(state);
         } else {
@@ -150,13 +148,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    /// Whether an observation could be put in without dropping another.
-    pub(super) fn has_room(&self) -> bool {
-        let state = self.lock();
-        state.phase > Phase::Open || state.watch.len() < self.limits.watch
-    }
-
-    /// Ends when [`LaneQueue::has_room`] may have become true.
+    /// Ends when [`LaneQueue::offer_watch`] may find room.
     pub(super) fn room(&self) -> tokio::sync::futures::Notified<'_> {
         self.room.notified()
     }
@@ -219,6 +211,11 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         self.wake(state);
     }
 
+    /// How long at least one handler has been running.
+    pub(super) fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
+    }
+
     /// An observer has started.
     pub(super) fn started(&self) {
         self.lock().running += 1;
@@ -277,48 +274,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    /// Makes room for an observation and puts it in; gives back what is to be settled without having run.
-    fn admit(
-        &self,
-        state: &mut State<H>,
-        calls: VecDeque<Arc<Call<H>>>,
-        payload: Arc<AnyPayload>,
-    ) -> Vec<(Arc<Call<H>>, Answer)> {
-        let refused = |calls: VecDeque<Arc<Call<H>>>, answer: &Answer| -> Vec<_> {
-            calls.into_iter().map(|call| (call, answer.clone())).collect()
-        };
-        if state.phase > Phase::Open {
-            return refused(calls, &Answer::Failure(FailureCause::ShutDown));
-        }
-        let point = payload.point();
-        let mut dropped = Vec::new();
-        let doomed = point == Point::TurnFinished && state.unstarted.contains(&turn_of(&payload));
-        if state.watch.len() >= self.limits.watch && !doomed {
-            match state.watch.iter().position(Observation::may_be_dropped) {
-                Some(index) => dropped = refused(state.drop_watch(index), &Answer::Dropped),
-                None if point == Point::TurnFinished => {}
-                None => {
-                    if point == Point::TurnStarted {
-                        state.unstarted.insert(turn_of(&payload));
-                    }
-                    return refused(calls, &Answer::Dropped);
-                }
-            }
-        }
-        // Its start may just have been dropped to make room for it.
-        if point == Point::TurnFinished && state.unstarted.remove(&turn_of(&payload)) {
-            dropped.extend(refused(calls, &Answer::Dropped));
-            return dropped;
-        }
-        if let Some(first) = calls.front() {
-            let (serial, sender) = (first.serial(), self.hasher.hash_one(payload.sender_id()));
-            *state.senders.entry(sender).or_default() += 1;
-            state.watch.push_back(Observation { calls, payload, serial, sender, untouched: true });
-        }
-        dropped
-    }
-
-    fn wake(&self, mut state: MutexGuard<'_, State<H>>) {
+    fn wake(&self, mut state: MutexGuard<'_, Waiting<H>>) {
         let sleeping = !std::mem::replace(&mut state.armed, true);
         drop(state);
         if sleeping {
@@ -326,95 +282,9 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<H>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<H>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl<H: Send + Sync + 'static> Observation<H> {
-    /// A turn's end is dropped with its start only, and what has begun is not dropped at all.
-    fn may_be_dropped(&self) -> bool {
-        self.untouched && self.payload.point() != Point::TurnFinished
-    }
-}
-
-/// What is to start next.
-enum Next {
-    Turn,
-    /// A call of the observation with this index.
-    Watch(usize),
-    Nothing,
-}
-
-impl<H: Send + Sync + 'static> State<H> {
-    fn advance(&mut self, phase: Phase) {
-        self.phase = self.phase.max(phase);
-    }
-
-    fn next(&self, most_running: i64) -> Next {
-        let may_watch = self.running < most_running;
-        let Some((sender, modify)) = self.turn.front() else {
-            return if may_watch && !self.watch.is_empty() { Next::Watch(0) } else { Next::Nothing };
-        };
-        if may_watch && self.senders.contains_key(sender) {
-            let earlier = self.watch.iter().take_while(|observation| observation.serial < modify.serial());
-            if let Some(index) = earlier.into_iter().position(|observation| observation.sender == *sender) {
-                return Next::Watch(index);
-            }
-        }
-        Next::Turn
-    }
-
-    fn take_watch(&mut self, index: usize) -> Option<Arc<Call<H>>> {
-        let observation = self.watch.get_mut(index)?;
-        observation.untouched = false;
-        let call = observation.calls.pop_front();
-        if observation.calls.is_empty() {
-            self.remove_watch(index);
-        }
-        call
-    }
-
-    /// Takes an observation out unstarted; with a turn's start its end goes as well, now or when it comes.
-    fn drop_watch(&mut self, index: usize) -> VecDeque<Arc<Call<H>>> {
-        let Some(observation) = self.remove_watch(index) else { return VecDeque::new() };
-        let mut calls = observation.calls;
-        if observation.payload.point() == Point::TurnStarted {
-            let turn = turn_of(&observation.payload);
-            let end = self
-                .watch
-                .iter()
-                .position(|later| later.payload.point() == Point::TurnFinished && turn_of(&later.payload) == turn);
-            match end.and_then(|end| self.remove_watch(end)) {
-                Some(end) => calls.extend(end.calls),
-                None => {
-                    self.unstarted.insert(turn);
-                }
-            }
-        }
-        calls
-    }
-
-    fn remove_watch(&mut self, index: usize) -> Option<Observation<H>> {
-        let observation = self.watch.remove(index)?;
-        if let Some(waiting) = self.senders.get_mut(&observation.sender) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                self.senders.remove(&observation.sender);
-            }
-        }
-        Some(observation)
-    }
-}
-
-/// Which turn a start or an end belongs to.
-fn turn_of(payload: &AnyPayload) -> (String, Option<String>) {
-    let turn_id = match payload {
-        AnyPayload::TurnStarted(started) => started.turn_id.clone(),
-        AnyPayload::TurnFinished(finished) => finished.turn_id.clone(),
-        _ => None,
-    };
-    (payload.sender_id().to_owned(), turn_id)
 }
 
 impl<H: Send + Sync + 'static> fmt::Debug for LaneQueue<H> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::call::Answer;
-use crate::hooks::{HandlerId, Lane, Signal};
+use crate::hooks::{HandlerId, Signal};
 
 /// What happened to the calls of one handler since it was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,7 +34,7 @@ pub struct HandlerStatistics {
     pub dropped: u64,
     /// Calls that the caller gave up.
     pub withdrawn: u64,
-    /// Time spent in the handler itself, in milliseconds.
+    /// Time from the handler's first step to its last, in milliseconds; what it awaits included.
     pub handler_ms: f64,
     /// Median time from dispatch (for an observer, from its start) to the answer, in milliseconds.
     pub p50_ms: f64,
@@ -58,6 +58,41 @@ struct Inner {
     withdrawn: u64,
     in_handler: Duration,
     elapsed_us: Histogram<u64>,
+}
+
+/// How long at least one handler has been running: what handlers wait for at the same time counts once.
+#[derive(Debug, Default)]
+pub(super) struct Occupancy(Mutex<Occupied>);
+
+#[derive(Debug, Default)]
+struct Occupied {
+    running: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Occupancy {
+    /// A handler begins.
+    pub(super) fn enter(&self) {
+        let mut occupied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        occupied.running += 1;
+        occupied.since.get_or_insert_with(Instant::now);
+    }
+
+    /// A handler has ended.
+    pub(super) fn leave(&self) {
+        let mut occupied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        occupied.running = occupied.running.saturating_sub(1);
+        if occupied.running == 0 {
+            let time = occupied.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            occupied.total += time;
+        }
+    }
+
+    pub(super) fn total(&self) -> Duration {
+        let occupied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        occupied.total + occupied.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 /// The longest time the histogram tells apart, in microseconds: one hour.
@@ -85,14 +120,11 @@ impl Counts {
         match answer {
             Answer::Unchanged => inner.unchanged += 1,
             Answer::Changed(_) => inner.changed += 1,
-            Answer::Signal(signal) => {
-                let accepted = id.lane == Lane::Modify && id.point.spec().signals.contains(&signal.kind());
-                match signal {
-                    _ if !accepted => inner.discarded_signals += 1,
-                    Signal::Retry { .. } => inner.retries += 1,
-                    Signal::Rejection { .. } => inner.rejections += 1,
-                }
-            }
+            Answer::Signal(signal) => match signal {
+                _ if !id.takes(signal) => inner.discarded_signals += 1,
+                Signal::Retry { .. } => inner.retries += 1,
+                Signal::Rejection { .. } => inner.rejections += 1,
+            },
             Answer::Failure(cause) => *inner.failures.entry(cause.word()).or_default() += 1,
             Answer::Dropped => {
                 inner.dropped += 1;

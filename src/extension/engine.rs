@@ -1,7 +1,8 @@
 //! The engine as Python sees it. Methods are leaves; what waits does so in Python.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -19,7 +20,10 @@ use crate::python::{PyHandler, read_payload};
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct Engine {
-    engine: Mutex<Option<Arc<HookEngine>>>,
+    hooks: Arc<HookEngine>,
+    closed: AtomicBool,
+    /// The process that loaded it: in a forked child neither its clock nor its lane exists.
+    process: u32,
 }
 
 #[pymethods]
@@ -50,7 +54,9 @@ impl Engine {
         }
         let loaded = py.detach(|| builder.load());
         match loaded {
-            Ok(engine) => Ok(Self { engine: Mutex::new(Some(Arc::new(engine))) }),
+            Ok(engine) => {
+                Ok(Self { hooks: Arc::new(engine), closed: AtomicBool::new(false), process: std::process::id() })
+            }
             Err(error) => Err(exceptions::load_error(py, &error)),
         }
     }
@@ -121,14 +127,14 @@ impl Engine {
     fn shutdown(&self, py: Python<'_>, grace: f64, mailbox: Py<Mailbox>, future: Py<PyAny>) -> PyResult<()> {
         let grace = Duration::try_from_secs_f64(grace)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(format!("`grace` is no time: {error}")))?;
-        let engine = self.take();
+        if self.is_inherited() {
+            return Err(exceptions::closed_error(py, FORKED));
+        }
+        self.closed.store(true, Ordering::Release);
+        let engine = Arc::clone(&self.hooks);
         let wait = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let drained = match (runtime, engine) {
-                (Ok(runtime), Some(engine)) => runtime.block_on(engine.shutdown(grace)),
-                (Err(_), Some(_)) => false,
-                (_, None) => true,
-            };
+            let drained = runtime.is_ok_and(|runtime| runtime.block_on(engine.shutdown(grace)));
             mailbox.get().put(Letter { future, content: Content::ShutDown { drained } });
         };
         // The thread never attaches.
@@ -138,18 +144,29 @@ impl Engine {
 
     /// Cancels whatever runs, without waiting.
     fn close(&self) {
-        self.take();
+        self.closed.store(true, Ordering::Release);
+        if !self.is_inherited() {
+            self.hooks.close();
+        }
     }
 }
 
+/// Why an engine cannot be used in a forked child.
+const FORKED: &str = "The engine was loaded before this process was forked: load it after the fork";
+
 impl Engine {
-    fn open(&self, py: Python<'_>) -> PyResult<Arc<HookEngine>> {
-        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        engine.clone().ok_or_else(|| exceptions::closed_error(py))
+    fn open(&self, py: Python<'_>) -> PyResult<&HookEngine> {
+        if self.is_inherited() {
+            Err(exceptions::closed_error(py, FORKED))
+        } else if self.closed.load(Ordering::Acquire) {
+            Err(exceptions::closed_error(py, "The engine has been shut down"))
+        } else {
+            Ok(&self.hooks)
+        }
     }
 
-    fn take(&self) -> Option<Arc<HookEngine>> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn is_inherited(&self) -> bool {
+        std::process::id() != self.process
     }
 }
 

@@ -1,4 +1,4 @@
-//! The one place where errors become Python exceptions; the classes are those of `tenterhook.errors`.
+//! Where errors of the engine become Python exceptions; the classes are those of `tenterhook.errors`.
 
 use pyo3::prelude::*;
 
@@ -39,8 +39,8 @@ pub(super) fn payload_error(py: Python<'_>, message: &str) -> PyErr {
     made().map_or_else(|broken| broken, PyErr::from_value)
 }
 
-/// The exception of a call on an engine that has been closed.
-pub(super) fn closed_error(py: Python<'_>) -> PyErr {
-    let made = || py.import("tenterhook.errors")?.getattr("EngineClosedError")?.call0();
+/// The exception of a call on an engine that is closed, or that a forked child has inherited.
+pub(super) fn closed_error(py: Python<'_>, why: &str) -> PyErr {
+    let made = || py.import("tenterhook.errors")?.getattr("EngineClosedError")?.call1((why,));
     made().map_or_else(|broken| broken, PyErr::from_value)
 }

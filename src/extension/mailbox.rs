@@ -64,16 +64,17 @@ impl Mailbox {
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Delivery<'py>>> {
         self.waker.clear();
         let letters = std::mem::take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner));
-        letters
-            .into_iter()
-            .map(|letter| {
-                let (result, raised) = match letter.content {
-                    Content::Outcome { given, outcome } => outcome_to_python(py, given, *outcome)?,
-                    Content::ShutDown { drained } => (drained.into_pyobject(py)?.to_owned().into_any(), false),
-                };
-                Ok((letter.future, result, raised))
-            })
-            .collect()
+        let read = |letter: Letter| {
+            let content = match letter.content {
+                Content::Outcome { given, outcome } => outcome_to_python(py, given, *outcome),
+                Content::ShutDown { drained } => Ok((drained.into_pyobject(py)?.to_owned().into_any(), false)),
+            };
+            // What cannot be read is told to the one who waits for it; the others get theirs.
+            let (result, raised) =
+                content.unwrap_or_else(|error| (error.into_value(py).into_bound(py).into_any(), true));
+            Ok((letter.future, result, raised))
+        };
+        letters.into_iter().map(read).collect()
     }
 }
 

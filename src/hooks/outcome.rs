@@ -94,12 +94,20 @@ pub struct HandlerId {
     /// Its qualified name inside the module.
     pub function: String,
     /// The file it is written in.
+    #[serde(serialize_with = "crate::diagnostic::as_shown")]
     pub file: PathBuf,
     /// The line of its `def`, from 1.
     pub line: u32,
     /// How long a call may take.
     #[serde(rename = "timeout_ms", serialize_with = "as_millis")]
     pub timeout: Duration,
+}
+
+impl HandlerId {
+    /// Whether `signal` has an effect when this handler raises it.
+    pub(crate) fn takes(&self, signal: &Signal) -> bool {
+        self.lane == Lane::Modify && self.point.spec().signals.contains(&signal.kind())
+    }
 }
 
 impl fmt::Display for HandlerId {
@@ -130,7 +138,8 @@ impl std::error::Error for HandlerFailure {}
 
 /// Why a handler failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "cause", rename_all = "snake_case")]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FailureCause {
     /// It was not done at its deadline.
     Timeout {
@@ -151,6 +160,11 @@ pub enum FailureCause {
         /// What was returned, what was expected, and at which path.
         message: String,
     },
+    /// It was not called: the payload cannot be given to Python.
+    InvalidPayload {
+        /// What Python cannot be given.
+        message: String,
+    },
     /// It was not called: too many calls wait already.
     EngineFull,
     /// It was not called, or was cancelled, because the engine is shut down.
@@ -166,6 +180,7 @@ impl FailureCause {
             Self::Timeout { .. } => "timeout",
             Self::Raised { .. } => "raised",
             Self::InvalidResult { .. } => "invalid-result",
+            Self::InvalidPayload { .. } => "invalid-payload",
             Self::EngineFull => "engine-full",
             Self::ShutDown => "shut-down",
             Self::Lost => "lost",
@@ -180,6 +195,7 @@ impl fmt::Display for FailureCause {
             Self::Raised { kind, message, .. } if message.is_empty() => write!(out, "it raised {kind}"),
             Self::Raised { kind, message, .. } => write!(out, "it raised {kind}: {message}"),
             Self::InvalidResult { message } => out.write_str(message),
+            Self::InvalidPayload { message } => write!(out, "it was not called: {message}"),
             Self::EngineFull => out.write_str("too many calls wait already"),
             Self::ShutDown => out.write_str("the engine is shut down"),
             Self::Lost => out.write_str("its thread ended without an answer"),

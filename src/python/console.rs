@@ -1,7 +1,9 @@
 //! What the command asks of the interpreter: its output on stderr, and an orderly end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
@@ -16,6 +18,9 @@ pub(crate) struct ConsoleLogs {
 
 /// Whether there is something to end in order.
 static SET_UP: AtomicBool = AtomicBool::new(false);
+
+/// How long the interpreter's exit functions may take.
+const FINISH: Duration = Duration::from_secs(1);
 
 static WANTED: Mutex<Option<ConsoleLogs>> = Mutex::new(None);
 
@@ -38,10 +43,17 @@ pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn finish() {
     #[cfg(not(Py_LIMITED_API))]
     if SET_UP.load(Ordering::Acquire) {
-        Python::attach(|py| {
-            if let Err(error) = py.import("tenterhook.console").and_then(|console| console.call_method0("finish")) {
-                tracing::warn!("Python did not end in order: {error}");
-            }
+        // On a thread of its own: a hook that keeps the interpreter to itself must not keep the process from ending.
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let finished = Python::attach(|py| py.import("tenterhook.console")?.call_method0("finish").map(drop));
+            // The process may be over.
+            let _ = tell.send(finished.map_err(|error| error.to_string()));
         });
+        match told.recv_timeout(FINISH) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("Python did not end in order: {error}"),
+            Err(_) => tracing::warn!("Python did not end within {FINISH:?}: a hook keeps the interpreter to itself"),
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::start;
 const PYTHON_SIDE: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/python_side.rs"));
 
 /// Starts the interpreter of the chosen environment and, with it, what `then` starts.
-pub(super) fn start(choice: &PythonChoice, then: fn(Python<'_>) -> PyResult<()>) -> Result<PathBuf, Error> {
+pub(super) fn start(choice: &PythonChoice, then: fn(Python<'_>) -> Result<(), Error>) -> Result<PathBuf, Error> {
     let executable = find(choice)?;
     let facts = ask(&executable)?;
     let linked = start::linked_version();
@@ -25,13 +25,7 @@ pub(super) fn start(choice: &PythonChoice, then: fn(Python<'_>) -> PyResult<()>)
     Python::attach(|py| -> Result<(), Error> {
         let failed = |error: PyErr| Error::Start(error.to_string());
         install_python_side(py).map_err(failed)?;
-        for package in ["pydantic", "structlog"] {
-            let found = py.import("importlib.util").and_then(|util| util.call_method1("find_spec", (package,)));
-            if found.map_err(failed)?.is_none() {
-                return Err(Error::MissingPackage { package: package.into(), python: facts.executable.clone() });
-            }
-        }
-        then(py).map_err(failed)
+        then(py)
     })?;
     Ok(executable)
 }

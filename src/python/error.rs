@@ -56,6 +56,11 @@ pub enum Error {
         /// The one that was asked for.
         wanted: PathBuf,
     },
+    /// The process was forked after an engine had been loaded.
+    #[error(
+        "An engine was loaded before this process was forked\n  hint: load engines after the fork, in each process its own"
+    )]
+    Forked,
     /// No file descriptor could be had to wake a lane.
     #[error("No event descriptor for a lane: {0}")]
     Waker(#[source] std::io::Error),

@@ -20,8 +20,8 @@ pub(crate) struct PythonChoice {
     pub(crate) agent: PathBuf,
 }
 
-/// The interpreter that runs, once it does.
-static RUNNING: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The interpreter that runs, once it does, and the process that started the assistant.
+static RUNNING: Mutex<Option<(PathBuf, u32)>> = Mutex::new(None);
 
 /// Adds what the Python side needs of this room to the module `tenterhook._engine`.
 pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -35,10 +35,11 @@ pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) fn ensure_started(choice: &PythonChoice) -> Result<(), Error> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     if running.is_none() {
-        *running = Some(start(choice)?);
+        *running = Some((start(choice)?, std::process::id()));
     }
     match (&choice.asked, &*running) {
-        (Some(asked), Some(running)) if executable_of(asked) != *running => {
+        (_, Some((_, process))) if *process != std::process::id() => Err(Error::Forked),
+        (Some(asked), Some((running, _))) if !is_same_environment(&executable_of(asked), running) => {
             Err(Error::AlreadyRunning { running: running.clone(), wanted: asked.clone() })
         }
         _ => Ok(()),
@@ -51,6 +52,11 @@ pub(super) fn executable_of(path: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
+/// Whether two interpreters are names of one: `python` and `python3` of one environment.
+fn is_same_environment(one: &Path, other: &Path) -> bool {
+    one == other || one.parent() == other.parent() && one.canonicalize().ok() == other.canonicalize().ok()
+}
+
 /// Gives the path of the interpreter that runs from now on.
 fn start(choice: &PythonChoice) -> Result<PathBuf, Error> {
     #[cfg(not(Py_LIMITED_API))]
@@ -59,20 +65,31 @@ fn start(choice: &PythonChoice) -> Result<PathBuf, Error> {
     }
     let _ = choice;
     // The process is a Python process, or its host has started the interpreter: only the assistant is missing.
+    let failed = |error: PyErr| Error::Start(error.to_string());
     Python::attach(|py| {
         #[cfg(not(Py_LIMITED_API))]
         if py.import("tenterhook._engine").is_err() {
-            super::environment::install_python_side(py)?;
+            super::environment::install_python_side(py).map_err(failed)?;
         }
         start_assistant(py)?;
-        py.import("sys")?.getattr("executable")?.extract::<Option<PathBuf>>()
+        let executable = py.import("sys").and_then(|sys| sys.getattr("executable")?.extract::<Option<PathBuf>>());
+        executable.map(Option::unwrap_or_default).map_err(failed)
     })
-    .map(Option::unwrap_or_default)
-    .map_err(|error| Error::Start(error.to_string()))
 }
 
-fn start_assistant(py: Python<'_>) -> PyResult<()> {
-    super::console::set_up(py)?;
-    py.import("tenterhook.lane")?.call_method1("start_assistant", (Bound::new(py, Assistant::create())?,))?;
-    Ok(())
+fn start_assistant(py: Python<'_>) -> Result<(), Error> {
+    let failed = |error: PyErr| Error::Start(error.to_string());
+    for package in ["pydantic", "structlog"] {
+        let found = py.import("importlib.util").and_then(|util| util.call_method1("find_spec", (package,)));
+        if found.map_err(failed)?.is_none() {
+            let python = py.import("sys").and_then(|sys| sys.getattr("executable")?.extract());
+            return Err(Error::MissingPackage { package: package.into(), python: python.map_err(failed)? });
+        }
+    }
+    let start = || -> PyResult<()> {
+        super::console::set_up(py)?;
+        py.import("tenterhook.lane")?.call_method1("start_assistant", (Bound::new(py, Assistant::create())?,))?;
+        Ok(())
+    };
+    start().map_err(failed)
 }

@@ -138,10 +138,19 @@ impl Job {
         if !self.call.begin() {
             return Ok(None);
         }
-        let payload = Binding::get(py)?.to_python(py, self.call.payload())?;
-        // Nobody else begins the job.
-        let _ = self.entered.set(Instant::now());
-        Ok(Some(payload))
+        match Binding::get(py)?.to_python(py, self.call.payload()) {
+            Ok(payload) => {
+                // Nobody else begins the job.
+                let _ = self.entered.set(Instant::now());
+                self.call.enter();
+                Ok(Some(payload))
+            }
+            Err(error) => {
+                let message = failure::message(error.value(py).as_any());
+                self.call.settle(Answer::Failure(FailureCause::InvalidPayload { message }));
+                Ok(None)
+            }
+        }
     }
 
     /// The handler has returned.
@@ -179,7 +188,7 @@ impl Job {
 impl Job {
     fn left(&self) {
         if let Some(entered) = self.entered.get() {
-            self.call.ran(entered.elapsed());
+            self.call.leave(entered.elapsed());
         }
     }
 }

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::lane::{Lane, PyHandler, Waker};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{LaneQueue, QueueLimits};
-use crate::hooks::{HandlerId, Lane as HookLane, Point, PointSpec};
+use crate::hooks::{HandlerId, Lane as HookLane, Point};
 use crate::telemetry::LOAD;
 
 /// What is to be loaded.
@@ -188,7 +188,6 @@ impl FoundHandler {
             HookLane::Observe => observe,
             HookLane::Modify => modify,
         };
-        debug_assert!(PointSpec::default_timeout(lane) > Duration::ZERO);
         let id = HandlerId {
             point,
             lane,

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tenterhook::{Error, HookEngine, HookEngineBuilder, ModifiablePayload, Outcome};
 
-/// The virtual environment that `make` creates.
+/// The virtual environment that the tests are run in: one that `make` creates.
 pub(crate) fn environment() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(".venv")
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join(std::env::var_os("VIRTUAL_ENV").unwrap_or_else(|| ".venv".into()))
 }
 
 /// A folder with these files.

@@ -90,7 +90,7 @@ async fn a_payload_that_is_too_deep_fails_before_the_handler_runs() {
     let agent = agent("@modify_tool_result()\nasync def same(p: ToolResultPayload) -> ToolResultPayload: return p\n");
     let deep = (0..200).fold(Value::Null, |inner, _| json!([inner]));
     let said = failure(agent.engine.modify(ToolResultPayload::new("s", "t", Object::new(), deep)).await);
-    assert_eq!(said, "it raised ValueError: The payload is nested deeper than 128 levels");
+    assert_eq!(said, "it was not called: The payload is nested deeper than 128 levels");
 }
 
 fn values() -> impl Strategy<Value = Value> {

@@ -165,6 +165,42 @@ async fn hooks_py_and_the_folder_coexist() {
     assert_eq!(told(&agent.engine).await, "['init']");
 }
 
+#[test]
+fn files_that_no_import_statement_can_name_are_loaded_too() {
+    let hook = |name: &str| {
+        format!(
+            "from rasa.mantle.hooks import *\n@on_turn_started()\nasync def {name}(p: TurnStartedPayload) -> None: ...\n"
+        )
+    };
+    let agent = agent_of(&[
+        ("hooks/pii.v2.py", &hook("dotted")),
+        ("hooks/a.b/c.py", &hook("in_dotted_folder")),
+        ("hooks/x.py", &hook("beside_a_package")),
+        ("hooks/x/__init__.py", "INSIDE = 1\n"),
+        ("hooks/x/y.py", &format!("from . import INSIDE\nfrom hooks.x import INSIDE\n{}", hook("in_the_package"))),
+    ]);
+    let mut names: Vec<_> = agent.engine.registered(Point::TurnStarted).iter().map(ToString::to_string).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["hooks.a.b.c:in_dotted_folder", "hooks.pii.v2:dotted", "hooks.x.y:in_the_package", "hooks.x:beside_a_package"]
+    );
+}
+
+#[tokio::test]
+async fn a_folder_of_data_does_not_hide_an_installed_package() {
+    let agent = agent_of(&[
+        ("structlog/readme.txt", "data"),
+        ("rules/readme.txt", "data"),
+        ("rules/strict.py", "LIMIT = 3\n"),
+        (
+            "hooks.py",
+            &tell("import structlog\nfrom rules.strict import LIMIT", "[structlog.get_logger() is not None, LIMIT]"),
+        ),
+    ]);
+    assert_eq!(told(&agent.engine).await, "[True, 3]");
+}
+
 #[tokio::test]
 async fn l16_an_edit_within_the_same_second_runs_and_a_stale_pyc_does_not() {
     let folder = folder(&[("hooks.py", &tell("from lib import x", "x.X")), ("lib/x.py", "X = 1\n")]);

@@ -26,12 +26,14 @@ AGENT/hooks.py:3: error[missing-parentheses]: `@modify_model_request` is used wi
 
 #[test]
 fn l2_a_time_limit_that_is_no_positive_whole_number_is_an_error() {
-    for (given, shown) in [("0", "0"), ("-5", "-5"), ("'100'", "'100'"), ("True", "True"), ("1.5", "1.5")] {
+    let huge = "100000000000000000000";
+    for (given, shown) in [("0", "0"), ("-5", "-5"), ("'100'", "'100'"), ("True", "True"), ("1.5", "1.5"), (huge, huge)]
+    {
         let said = problems_of(&format!(
             "@on_model_request(timeout_ms={given})\nasync def f(p: ModelRequestPayload) -> None: ...\n"
         ));
         let expected = format!(
-            "AGENT/hooks.py:2: error[invalid-timeout]: `@on_model_request(timeout_ms={shown})`: the time-out is no positive whole number"
+            "AGENT/hooks.py:2: error[invalid-timeout]: `@on_model_request(timeout_ms={shown})`: the time-out is no whole number from 1 to 86400000"
         );
         assert_eq!(said, [expected]);
     }
@@ -347,6 +349,33 @@ fn l13_hooks_in_the_packages_init_are_a_warning() {
     assert_eq!((warning.rule.as_str(), warning.severity), ("unused-hook-module", Severity::Warning));
     assert_eq!(warning.message, "`f` is not registered: `hooks/__init__.py` is no hook module");
     assert_eq!((warning.file.clone(), warning.line), (folder.path().join("hooks/__init__.py"), Some(3)));
+}
+
+#[test]
+fn l13_hooks_in_the_init_are_told_of_in_every_layout() {
+    let hook = |name: &str| {
+        format!(
+            "from rasa.mantle.hooks import *\n@on_turn_started()\nasync def {name}(p: TurnStartedPayload) -> None: ...\n"
+        )
+    };
+    let folder = folder(&[("hooks.py", &hook("used")), ("hooks/__init__.py", &hook("unused"))]);
+    let engine = builder(&folder).load().unwrap();
+    assert_eq!(engine.registered(Point::TurnStarted).len(), 1);
+    assert_eq!(
+        engine.warnings().iter().map(|warning| warning.rule.as_str()).collect::<Vec<_>>(),
+        ["unused-hook-module"]
+    );
+    let said = refusal(&[("hooks/__init__.py", &hook("unused"))]);
+    assert_eq!(
+        said,
+        "Agent folder `AGENT` has no hook modules: `hooks/__init__.py` is none\n  hint: move its hooks to `hooks.py`, or to a module of their own in `hooks/`"
+    );
+}
+
+#[test]
+fn an_exception_that_no_utf8_can_carry_is_told_all_the_same() {
+    let said = problems(&[("hooks.py", "raise ValueError('\\ud800')\n")]);
+    assert_eq!(said, ["AGENT/hooks.py:1: error[import-failed]: The import failed: ValueError: \\ud800"]);
 }
 
 #[test]

@@ -270,3 +270,42 @@ asyncio.run(main())
     for _ in range(5):
         done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "")
+
+
+def test_a_forked_child_is_told_that_the_engine_is_not_its_own(write_agent: WriteAgent) -> None:
+    agent = write_agent(SAME)
+    code = f"""
+import asyncio, os, tenterhook
+from tenterhook.mantle.hooks import OutgoingTextPayload
+engine = tenterhook.Engine.load({str(agent)!r})
+child = os.fork()
+if child == 0:
+    for use in (lambda: engine.observe(OutgoingTextPayload(sender_id="s", text="a")),
+                lambda: tenterhook.Engine.load({str(agent)!r})):
+        try:
+            use()
+        except tenterhook.TenterhookError as error:
+            print(type(error).__name__, "fork" in str(error), flush=True)
+    engine.close()
+    os._exit(0)
+os.waitpid(child, 0)
+engine.close()
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "EngineClosedError True\nInterpreterError True\n"), done.stderr
+
+
+async def test_a_second_shutdown_waits_as_the_first_does(write_agent: WriteAgent) -> None:
+    agent = write_agent("""
+import asyncio
+@modify_outgoing_text()
+async def slow(p: OutgoingTextPayload) -> OutgoingTextPayload:
+    await asyncio.sleep(0.2)
+    return p
+""")
+    engine = Engine.load(agent)
+    call = asyncio.ensure_future(engine.modify(text()))
+    await asyncio.sleep(0.05)
+    assert [*await asyncio.gather(engine.shutdown(grace=1e19), engine.shutdown())] == [True, True]
+    assert isinstance(await call, Proceed)

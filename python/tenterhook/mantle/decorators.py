@@ -44,6 +44,9 @@ __all__ = [
     "modify_outgoing_message",
 ]
 
+#: A day: more is a mistake in the unit.
+LONGEST_TIMEOUT_MS = 86_400_000
+
 P = TypeVar("P", bound=HookPayload)
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,11 +70,11 @@ def _decorator(lane: str, point: str, payload: type[HookPayload]) -> Any:
             raise HookDefinitionError(
                 "missing-parentheses", f"`@{name}` is used without parentheses", f"write `@{name}()`"
             )
-        if timeout_ms is not None and (type(timeout_ms) is not int or timeout_ms <= 0):
+        if timeout_ms is not None and (type(timeout_ms) is not int or not 0 < timeout_ms <= LONGEST_TIMEOUT_MS):
             raise HookDefinitionError(
                 "invalid-timeout",
-                f"`@{name}(timeout_ms={timeout_ms!r})`: the time-out is no positive whole number",
-                "give milliseconds as an `int` of at least 1",
+                f"`@{name}(timeout_ms={timeout_ms!r:.50})`: the time-out is no whole number from 1 to {LONGEST_TIMEOUT_MS}",
+                "give milliseconds as an `int`; a turn waits for them",
             )
 
         def register(handler: F) -> F:

@@ -5,6 +5,9 @@ use std::io::{self, BufRead};
 /// The longest line that is read, in bytes: 64 MiB.
 pub(super) const LONGEST_LINE: usize = 64 << 20;
 
+/// What some editors write at the start of a UTF-8 file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The lines of an input that are not blank, with their numbers from 1.
 pub(super) struct Lines<R> {
     input: R,
@@ -44,6 +47,9 @@ impl<R: BufRead> Lines<R> {
                 return Ok(None);
             }
             self.number += 1;
+            if self.number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+                line.drain(..BYTE_ORDER_MARK.len());
+            }
             if length > self.longest {
                 let reason = format!("The line has {length} bytes; at most {} are read", self.longest);
                 return Ok(Some((self.number, Err(reason))));
@@ -63,7 +69,7 @@ mod tests {
 
     #[test]
     fn blank_lines_are_counted_and_long_ones_are_passed_over() {
-        let input = "a\n\n  \nlonger than eight\nb";
+        let input = "\u{feff}a\n\n  \nlonger than eight\nb";
         let mut lines = Lines { input: io::BufReader::with_capacity(3, input.as_bytes()), number: 0, longest: 8 };
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {

@@ -2,21 +2,26 @@
 
 mod diff;
 mod lines;
+mod output;
 mod player;
 mod report;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 use super::{Global, OutputFormat, Status, logging};
 use crate::agent::{HookEngine, HookEngineBuilder};
@@ -52,6 +57,7 @@ pub(super) struct RunArgs {
 
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status> {
     let input = open(&arguments.input)?;
+    let mut out = output::reserve_stdout().context("The report has nowhere to go")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("Nothing to play on")?;
     // Before the interpreter starts: it leaves a handler alone that it finds.
     let interrupts = runtime.block_on(async { signal(SignalKind::interrupt()) }).context("Ctrl-C cannot be heard")?;
@@ -62,11 +68,9 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status
     let mut report = runtime.block_on(play_all(arguments, &engine, input, interrupts))?;
     report.time.start_up = start_up;
     report.hooks = engine.statistics();
-    report.time.in_handlers =
-        Duration::from_secs_f64(report.hooks.iter().map(|hook| hook.handler_ms).sum::<f64>() / 1e3);
+    report.time.in_handlers = engine.time_in_hooks();
     let grace = if report.interrupted { Duration::ZERO } else { GRACE };
     runtime.block_on(engine.shutdown(grace));
-    let mut out = io::stdout().lock();
     match arguments.output_format {
         OutputFormat::Table => write!(out, "{}", report.as_text(arguments.diff))?,
         OutputFormat::Json => writeln!(out, "{:#}", report.as_json(arguments.diff))?,
@@ -84,7 +88,7 @@ pub(super) fn builder(agent: &Path, global: &Global) -> HookEngineBuilder {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
@@ -97,40 +101,60 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
+/// A line of the input, read: its number, and the conversation or why it is none.
+type Line = (u64, Result<Recording, String>);
+
+/// Reads the input on a thread of its own, a few lines ahead: a pipe on which nothing comes keeps nothing else waiting.
+fn read_ahead(input: Box<dyn Read + Send>, limit: usize, ahead: usize) -> mpsc::Receiver<io::Result<Line>> {
+    let (tell, told) = mpsc::channel(ahead);
+    thread::spawn(move || {
+        let mut lines = Lines::new(BufReader::new(input));
+        for _ in 0..limit {
+            let read = match lines.next() {
+                Ok(None) => break,
+                Ok(Some((number, line))) => Ok((number, line.and_then(|line| Recording::from_line(&line)))),
+                Err(error) => Err(error),
+            };
+            let broken = read.is_err();
+            if tell.blocking_send(read).is_err() || broken {
+                break;
+            }
+        }
+    });
+    told
+}
+
 async fn play_all(
     arguments: &RunArgs,
     engine: &Arc<HookEngine>,
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     mut interrupts: Signal,
 ) -> anyhow::Result<Report> {
     let start = Instant::now();
     let bar = ProgressBar::new_spinner()
         .with_style(ProgressStyle::with_template("{spinner} {pos} conversations, {elapsed}")?);
+    bar.enable_steady_tick(Duration::from_millis(100));
     let mut report = Report::new(&arguments.agent, &arguments.input);
-    let mut lines = Lines::new(BufReader::new(input));
-    let mut broken = None;
-    let limit = arguments.limit.unwrap_or(usize::MAX);
-    let recordings = std::iter::from_fn(|| match lines.next() {
-        Ok(line) => line,
-        Err(error) => {
-            broken = Some(error);
-            None
-        }
-    });
-    let plays = recordings.take(limit).map(|(number, line)| {
-        let recording = line.and_then(|line| Recording::from_line(&line));
-        let engine = Arc::clone(engine);
-        let diff = arguments.diff;
+    let jobs = arguments.jobs.get();
+    let lines = read_ahead(input, arguments.limit.unwrap_or(usize::MAX), jobs);
+    let mut senders = HashSet::new();
+    let plays = stream::unfold(lines, |mut lines| async { lines.recv().await.map(|line| (line, lines)) }).map(|line| {
+        let line = line.map(|(number, recording)| (number, recording, Arc::clone(engine)));
+        let line = line.map(|(number, recording, engine)| {
+            let sender = recording.as_ref().ok().map(|recording| sender_of(recording, number, &mut senders));
+            (number, recording, engine, sender.unwrap_or_default())
+        });
         async move {
-            match recording {
-                Ok(recording) => Ok(player::play(&engine, recording, number, diff).await),
+            let (number, recording, engine, sender) = line?;
+            Ok(match recording {
+                Ok(recording) => Ok(player::play(&engine, recording, sender, number, arguments.diff).await),
                 Err(reason) => Err(SkippedLine { line: number, reason }),
-            }
+            })
         }
     });
-    let mut plays = futures_util::stream::iter(plays).buffered(arguments.jobs.get());
+    let mut plays = pin!(plays.buffered(jobs));
     loop {
-        let played: Option<Result<Played, SkippedLine>> = tokio::select! {
+        let played: Option<io::Result<Result<Played, SkippedLine>>> = tokio::select! {
             played = plays.next() => played,
             _ = interrupts.recv() => {
                 report.interrupted = true;
@@ -138,12 +162,8 @@ async fn play_all(
             }
         };
         let Some(played) = played else { break };
-        report.add(played);
+        report.add(played.with_context(|| format!("Input `{}` cannot be read", arguments.input.display()))?);
         bar.inc(1);
-    }
-    drop(plays);
-    if let Some(error) = broken {
-        return Err(error).with_context(|| format!("Input `{}` cannot be read", arguments.input.display()));
     }
     if !report.interrupted {
         engine.drained().await;
@@ -151,4 +171,14 @@ async fn play_all(
     bar.finish_and_clear();
     report.time.total = start.elapsed();
     Ok(report)
+}
+
+/// The conversation's id for the hooks: each has its own, also where a recording has none or one that came before.
+fn sender_of(recording: &Recording, line: u64, seen: &mut HashSet<String>) -> String {
+    let mut sender = recording.id.clone().unwrap_or_else(|| format!("line-{line}"));
+    if !seen.insert(sender.clone()) {
+        sender = format!("{sender}-line-{line}");
+        seen.insert(sender.clone());
+    }
+    sender
 }

@@ -42,9 +42,14 @@ pub(super) struct Played {
     pub(super) changes: Vec<Change>,
 }
 
-/// Plays `recording`, which stood on line `line` of the input.
-pub(super) async fn play(engine: &HookEngine, recording: Recording, line: u64, diff: bool) -> Played {
-    let sender_id = recording.id.clone().unwrap_or_else(|| format!("line-{line}"));
+/// Plays `recording`, which stood on line `line` of the input, as the conversation `sender_id`.
+pub(super) async fn play(
+    engine: &HookEngine,
+    recording: Recording,
+    sender_id: String,
+    line: u64,
+    diff: bool,
+) -> Played {
     let mut player = Player {
         engine,
         place: Place { line, conversation: sender_id.clone(), turn: 0 },

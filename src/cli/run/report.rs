@@ -116,7 +116,7 @@ impl Report {
             .iter()
             .map(|hook| {
                 let mut hook = json!(hook);
-                if let Some(file) = hook["file"].as_str().map(|file| self.inside(Path::new(file))) {
+                if let Some(file) = hook["file"].as_str().map(|file| self.inside(file)) {
                     hook["file"] = file.into();
                 }
                 hook
@@ -125,8 +125,8 @@ impl Report {
         let mut report = json!({
             "version": REPORT_VERSION,
             "interrupted": self.interrupted,
-            "agent": self.agent,
-            "input": self.input,
+            "agent": self.agent.display().to_string(),
+            "input": self.input.display().to_string(),
             "conversations": {"played": self.conversations, "skipped": self.skipped},
             "messages": self.sum.messages,
             "turns": {
@@ -243,9 +243,11 @@ impl Report {
         table.trim_fmt()
     }
 
-    fn inside(&self, file: &Path) -> String {
-        let root = std::path::absolute(&self.agent).unwrap_or_default();
-        file.strip_prefix(root).unwrap_or(file).display().to_string()
+    /// A file's path below the agent's folder; both as they are shown, since a path may be no UTF-8.
+    fn inside(&self, file: &str) -> String {
+        let root = std::path::absolute(&self.agent).unwrap_or_default().display().to_string();
+        let below = file.strip_prefix(&root).and_then(|below| below.strip_prefix('/'));
+        below.unwrap_or(file).to_owned()
     }
 }
 
