@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from tenterhook import _engine
+from tenterhook.errors import Problem
 
 if TYPE_CHECKING:
     import os
@@ -89,8 +90,9 @@ class Engine:
         Gives :class:`~tenterhook.Proceed`, :class:`~tenterhook.Retry` or :class:`~tenterhook.Reject`. An unchanged payload
         comes back as the very object. Cancelling the caller cancels the handler.
 
-        Raises :class:`tenterhook.HookExecutionError` when the handler fails at a closed point, and
-        :class:`tenterhook.PayloadError` when the payload holds what JSON cannot carry.
+        Raises :class:`tenterhook.HookExecutionError` when the handler fails at a closed point,
+        :class:`tenterhook.PayloadError` when the payload holds what JSON cannot carry, and
+        :class:`tenterhook.EngineClosedError` after a shutdown and in a forked child.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome[P]] = loop.create_future()
@@ -103,20 +105,26 @@ class Engine:
             raise
 
     def observe(self, payload: HookPayload) -> None:
-        """Hands the payload to the observe hooks of its point. Never waits; call it before :meth:`modify`."""
+        """Hands the payload to the observe hooks of its point. Never waits; call it before :meth:`modify`.
+
+        Raises :class:`tenterhook.PayloadError` and :class:`tenterhook.EngineClosedError`.
+        """
         self._native.observe(payload)
 
     def registered(self, point: str | None = None) -> list[RegisteredHook]:
-        """The hooks at a point, such as ``"model_request"``, or all; observers first."""
+        """The hooks at a point, such as ``"model_request"``, or all; observers first.
+
+        Raises ``ValueError`` for a point that does not exist.
+        """
         return [RegisteredHook(**{**hook, "file": Path(hook["file"])}) for hook in self._native.registered(point)]
 
     def statistics(self) -> list[dict[str, Any]]:
         """What has come of each hook's calls: counts, and times in milliseconds."""
         return self._native.statistics()
 
-    def warnings(self) -> list[dict[str, Any]]:
+    def warnings(self) -> list[Problem]:
         """What is unwise in the modules, though it does not keep them from running."""
-        return self._native.warnings()
+        return [Problem(**warning) for warning in self._native.warnings()]
 
     async def shutdown(self, grace: float = 2.0) -> bool:
         """Refuses new calls, waits at most ``grace`` seconds for the others, and cancels the rest.
