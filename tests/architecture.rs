@@ -119,6 +119,6 @@ fn files_have_names_that_say_something_and_stay_readable() {
         let stem = path.file_stem().unwrap().to_str().unwrap();
         assert!(!NAMELESS.contains(&stem), "{}", path.display());
         let lines = source.lines().count();
-        assert!(lines <= 450, "{} has {lines} lines", path.display());
+        assert!(lines <= 420, "{} has {lines} lines", path.display());
     }
 }

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from tenterhook import _engine
 from tenterhook.errors import Problem
+from tenterhook.mantle.decorators import LONGEST_TIMEOUT_MS
 
 if TYPE_CHECKING:
     import os
@@ -67,8 +68,15 @@ class Engine:
         The time-outs (milliseconds) change the defaults of 100 (observe), 500 (modify) and 10,000 (the whole import); a
         decorator's ``timeout_ms`` wins. ``observer_queue`` is how many observations may wait (4,096).
 
-        Raises :class:`tenterhook.LoadError`.
+        Raises :class:`tenterhook.LoadError`, and ``ValueError`` for a time-out that is none.
         """
+        for name, value in (
+            ("observe_timeout_ms", observe_timeout_ms),
+            ("modify_timeout_ms", modify_timeout_ms),
+            ("load_timeout_ms", load_timeout_ms),
+        ):
+            if value is not None and (type(value) is not int or not 0 < value <= LONGEST_TIMEOUT_MS):
+                raise ValueError(f"`{name}` is {value!r}; expected a whole number from 1 to {LONGEST_TIMEOUT_MS}")
         root = Path(path).absolute()
         native = _engine.Engine.load(
             root,

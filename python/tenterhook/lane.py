@@ -17,6 +17,8 @@ from contextvars import Context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from tenterhook.mantle.signals import HookRejection, RetryModel
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -79,9 +81,50 @@ async def _run(job: Job) -> None:
             return
         result = await result
     except BaseException as error:  # SystemExit, KeyboardInterrupt and CancelledError among them
-        job.fail(error)
+        job.fail(error, *_describe(error))
     else:
-        job.end(result)
+        job.end(result, _fields(result))
+
+
+# Code of a user's that runs when an exception or a payload is looked at (`__str__`, a property, a metaclass) runs here: in a leaf
+# it would have a Rust frame above it.
+
+
+def _fields(result: object) -> object:
+    """The field values of what a handler returned, where it has any."""
+    try:
+        return object.__getattribute__(result, "__dict__")
+    except BaseException:
+        return None
+
+
+def _describe(error: BaseException) -> tuple[str, str | None, tuple[str, object, object] | None]:
+    """An exception's type and text (``None``: its ``__str__`` fails), and the control signal that it is."""
+    try:
+        module, name = type(error).__module__, type(error).__qualname__
+        kind = name if module == "builtins" else f"{module}.{name}"
+    except BaseException:
+        kind = "Exception"
+    try:
+        signal = _signal(error)
+    except BaseException:
+        signal = None
+    try:
+        text = str(error)
+    except BaseException:
+        text = None
+    return kind, text, signal
+
+
+def _signal(error: BaseException) -> tuple[str, object, object] | None:
+    """The signal that an exception is, or that it holds as a group of nothing else."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, RetryModel):
+        return "retry", getattr(error, "feedback", None), None
+    if isinstance(error, HookRejection):
+        return "rejection", getattr(error, "reason", None), getattr(error, "response_message", None)
+    return None
 
 
 def _serve(order: LoadOrder) -> None:

@@ -12,12 +12,14 @@ import builtins
 import contextlib
 import hashlib
 import importlib
+import importlib.resources
 import importlib.util
 import itertools
 import os
 import sys
 from importlib.abc import InspectLoader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, NamespaceLoader
+from importlib.readers import FileReader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -74,6 +76,11 @@ class _Agent(MetaPathFinder):
         self.by_file: dict[str, ModuleType] = {}
         #: Whether a top-level name is the agent's own.
         self.owned: dict[str, bool] = {}
+        #: `sys.path` when it was last looked at, and the folders of the agent on it, relative to the root.
+        self.seen_path: tuple[str, ...] = ()
+        self.own_entries: list[Path] = []
+        #: `sys.path` before the agent's modules changed it.
+        self.path_before = list(sys.path)
         self.builtins = {**vars(builtins), "__import__": self.import_}
         self.importlib = _importlib_for(self)
         top = ModuleType(self.package)
@@ -84,6 +91,10 @@ class _Agent(MetaPathFinder):
     def unload(self) -> None:
         """Forgets the modules: who holds one keeps it."""
         sys.meta_path.remove(self)
+        for entry in self._own_path_entries():
+            name = str(self.root / entry)
+            if name in sys.path and name not in self.path_before:
+                sys.path.remove(name)
         # A copy at once: other threads import meanwhile.
         for name in list(sys.modules):
             if name == self.package or name.startswith(f"{self.package}."):
@@ -147,16 +158,43 @@ class _Agent(MetaPathFinder):
         """``__import__`` as the agent's modules see it."""
         if level == 0:
             top = name.partition(".")[0]
-            if self.owns(top):
-                own = f"{self.package}.{name}"
+            home = self.home_of(top)
+            if home is not None:
+                own = f"{home}.{name}"
                 if fromlist:
                     return builtins.__import__(own, globals, locals, fromlist, 0)
                 builtins.__import__(own, globals, locals, (), 0)
-                return sys.modules[f"{self.package}.{top}"]
-            if top == "importlib" and (not fromlist or name == "importlib"):
-                builtins.__import__(name, globals, locals, fromlist or (), 0)
-                return self.importlib
+                return sys.modules[f"{home}.{top}"]
+            if top == "importlib":
+                module = builtins.__import__(name, globals, locals, fromlist or (), 0)
+                if not fromlist or name == "importlib":
+                    return self.importlib
+                stand_in: ModuleType = vars(self.importlib).get(name.partition(".")[2], module)
+                return stand_in
         return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+    def home_of(self, top: str) -> str | None:
+        """The private package in which an absolute import of ``top`` finds the agent's own module; ``None``: it is none."""
+        if self.owns(top):
+            return self.package
+        if top in NEVER_OWN:
+            return None
+        # A folder of the agent's that a module has put on `sys.path`: what is found there is the agent's as well.
+        for entry in self._own_path_entries():
+            folder = self.root / entry
+            if (folder / f"{top}.py").is_file() or (folder / top / "__init__.py").is_file():
+                return ".".join((self.package, *entry.parts))
+        return None
+
+    def _own_path_entries(self) -> list[Path]:
+        path = tuple(sys.path)
+        if path != self.seen_path:
+            self.seen_path = path
+            real = os.path.realpath(self.root)
+            below = (Path(os.path.relpath(os.path.realpath(entry), real)) for entry in path if entry)
+            plain = (entry for entry in below if all("." not in part for part in entry.parts))
+            self.own_entries = [entry for entry in plain if (self.root / entry).is_dir()]
+        return self.own_entries
 
     def owns(self, top: str) -> bool:
         """Whether an absolute import of ``top`` means something at the agent's root."""
@@ -190,7 +228,8 @@ class _Agent(MetaPathFinder):
                 # `hooks.py` beside a folder `hooks/`: both layouts may coexist, and the folder's modules are below it.
                 return _spec(self, fullname, file, package=inside if inside.is_dir() else None)
             if inside.is_dir():
-                spec = ModuleSpec(fullname, None, is_package=True)
+                namespace = NamespaceLoader(fullname, [str(inside)], self.find_spec)
+                spec = ModuleSpec(fullname, namespace, is_package=True)
                 spec.submodule_search_locations = [str(inside)]
                 return spec
         return None
@@ -202,6 +241,9 @@ class _SourceLoader(InspectLoader):
     def __init__(self, agent: _Agent, file: Path) -> None:
         self.agent = agent
         self.file = file
+        self.path = str(file)
+        self.known: ModuleType | None = None
+        self.known_spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         self.known = self.agent.by_file.get(os.path.realpath(self.file))
@@ -224,6 +266,12 @@ class _SourceLoader(InspectLoader):
 
     def get_filename(self, fullname: str) -> str:
         return str(self.file)
+
+    def get_data(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def get_resource_reader(self, fullname: str) -> FileReader:
+        return FileReader(self)  # type: ignore[arg-type]  # it asks for `path` alone
 
     def get_source(self, fullname: str) -> str:
         return importlib.util.decode_source(self.file.read_bytes())
@@ -256,15 +304,33 @@ def _loader_of(spec: ModuleSpec) -> _SourceLoader:
 def _importlib_for(agent: _Agent) -> ModuleType:
     """``importlib`` as the agent's modules see it: ``import_module`` finds the agent's own names."""
 
+    def own(name: str) -> str:
+        home = None if name.startswith(".") else agent.home_of(name.partition(".")[0])
+        return name if home is None else f"{home}.{name}"
+
     def import_module(name: str, package: str | None = None) -> ModuleType:
-        if not name.startswith(".") and agent.owns(name.partition(".")[0]):
-            name = f"{agent.package}.{name}"
-        return importlib.import_module(name, package)
+        return importlib.import_module(own(name), package)
 
-    class Importlib(ModuleType):
+    def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
+        return importlib.util.find_spec(own(name), package)
+
+    def files(anchor: Any = None) -> Any:
+        if anchor is None:
+            anchor = sys._getframe(1).f_globals["__package__"]
+        return importlib.resources.files(own(anchor) if isinstance(anchor, str) else anchor)
+
+    util = _stand_in(importlib.util, find_spec=find_spec)
+    resources = _stand_in(importlib.resources, files=files)
+    return _stand_in(importlib, import_module=import_module, util=util, resources=resources)
+
+
+def _stand_in(module: ModuleType, **own: object) -> ModuleType:
+    """A module that differs from ``module`` in some names."""
+
+    class StandIn(ModuleType):
         def __getattr__(self, name: str) -> Any:
-            return getattr(importlib, name)
+            return getattr(module, name)
 
-    stand_in = Importlib("importlib", importlib.__doc__)
-    vars(stand_in)["import_module"] = import_module
-    return stand_in
+    made = StandIn(module.__name__, module.__doc__)
+    vars(made).update(own)
+    return made

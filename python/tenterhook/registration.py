@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
+#: The private package of an agent, as it stands before the names that its author knows.
+_PRIVATE = re.compile(r"_tenterhook_[0-9a-f]{8}\.")
+
 __all__ = ["Found", "FoundHandler", "Problem", "import_problem", "register"]
 
 
@@ -80,7 +83,7 @@ def register(
     found, wrong = [], list(problems)
     seen: dict[int, Any] = {}
     for file, module in modules:
-        for handler in list(vars(module).values()):
+        for handler in list(getattr(module, "__dict__", {}).values()):
             marks = marks_of(handler)
             if not marks or id(handler) in seen or isinstance(handler, type):
                 continue
@@ -104,8 +107,8 @@ def import_problem(error: BaseException, root: Path, module: Path) -> Problem:
     """An exception that ended the import of the hook module ``module``, as a problem in the agent's own file where it arose."""
     rule, message, hint = _import_complaint(error)
     path, line = _raised_at(error, root, module)
-    if isinstance(error, SyntaxError):
-        path, line = Path(error.filename) if error.filename else module, error.lineno
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(root):
+        path, line = Path(error.filename), error.lineno
     return Problem(rule, message, hint, path, line, module=module)
 
 
@@ -122,7 +125,7 @@ def _import_complaint(error: BaseException) -> tuple[str, str, str | None]:
             hint = "there are no hooks for audio; hooks for incoming and outgoing text see text only"
         rule = "unknown-point" if unknown.startswith(("on_", "modify_")) else "unknown-name"
         return rule, f"`rasa.mantle.hooks` has no `{unknown}`", hint
-    message, text = f"The import failed: {type(error).__name__}", _text_of(error)
+    message, text = f"The import failed: {type(error).__name__}", _PRIVATE.sub("", _text_of(error))
     return "import-failed", f"{message}: {text}" if text else message, _import_hint(error)
 
 
@@ -348,7 +351,8 @@ def _raised_at(error: BaseException, root: Path, file: Path) -> tuple[Path, int 
     trace = error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if Path(name).is_relative_to(root):
+        # An environment may lie in the agent's folder: what is installed there is not the agent's.
+        if Path(name).is_relative_to(root) and "site-packages" not in Path(name).parts:
             place = (Path(name), trace.tb_lineno)
         trace = trace.tb_next
     return place
@@ -368,6 +372,8 @@ def _unknown_name(error: BaseException) -> str | None:
 
 def _import_hint(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError) and error.name:
+        if _PRIVATE.match(error.name):
+            return "the agent has no such file"
         return f"install it for {sys.executable}, or put it into `lib/` of the agent"
     if isinstance(error, SystemExit):
         return "a module must not end the process while it is imported"

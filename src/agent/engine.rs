@@ -106,6 +106,16 @@ impl HookEngine {
         self.dispatcher.drained().await;
     }
 
+    /// As [`HookEngine::drained`], but at most `time`; the answer is whether all ended.
+    pub async fn drained_within(&self, time: Duration) -> bool {
+        self.dispatcher.drained_within(time).await
+    }
+
+    /// How many calls and observations are waiting or running.
+    pub fn open_calls(&self) -> usize {
+        self.dispatcher.queue().open()
+    }
+
     /// Refuses new calls, waits at most `grace` for those that wait and run, and cancels the rest. The answer is whether all
     /// ended by themselves. A call that is refused or cancelled ends as a failure, by its point's policy.
     pub async fn shutdown(&self, grace: Duration) -> bool {

@@ -83,6 +83,9 @@ impl Recording {
     ///
     /// A sentence that says why the line is no conversation.
     pub(crate) fn from_line(line: &str) -> Result<Self, String> {
+        if let Some(number) = too_big(line) {
+            return Err(format!("The line holds the integer {number}, which is beyond 64 bits"));
+        }
         let mut line: Object =
             serde_json::from_str(line).map_err(|error| format!("The line is no JSON object: {error}"))?;
         let id = match line.remove("conversation_id") {
@@ -113,6 +116,31 @@ impl Recording {
             broken_arguments: cutting.broken,
         })
     }
+}
+
+/// An integer of a JSON text that no 64 bits hold: the reader would make it a float without a word.
+fn too_big(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let (mut at, mut in_text) = (0, false);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if in_text => at += 1,
+            b'"' => in_text = !in_text,
+            b'-' | b'0'..=b'9' if !in_text => {
+                let part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let length = bytes[at..].iter().take_while(part).count();
+                let number = &json[at..at + length];
+                let whole = !number.contains(['.', 'e', 'E']);
+                if whole && number.len() > 18 && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    return Some(number);
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 /// The text of a message's content: a string, or the text parts of a list of parts.
@@ -293,6 +321,25 @@ mod tests {
         ];
         assert_eq!(arguments, expected);
         assert_eq!(recording.broken_arguments, 2);
+    }
+
+    #[test]
+    fn an_integer_beyond_64_bits_is_refused_and_not_made_a_float() {
+        let numbers = [
+            ("18446744073709551615", true),
+            ("-9223372036854775808", true),
+            ("18446744073709551616", false),
+            ("1e300", true),
+        ];
+        for (number, fits) in numbers {
+            let content = r#""\"123456789012345678901234\"""#;
+            let line = format!(r#"{{"messages": [{{"role": "user", "content": {content}, "n": {number}}}]}}"#);
+            let read = Recording::from_line(&line);
+            assert_eq!(read.is_ok(), fits, "{number}");
+            if let Err(said) = read {
+                assert_eq!(said, format!("The line holds the integer {number}, which is beyond 64 bits"));
+            }
+        }
     }
 
     #[test]

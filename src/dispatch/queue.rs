@@ -154,7 +154,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     }
 
     /// How many calls have not been settled.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.lock().open
     }
 

@@ -177,8 +177,15 @@ macro_rules! payloads {
             }
 
             /// Reads a point's payload from its JSON form.
-            pub fn from_json(point: Point, json: Value) -> Result<Self, serde_json::Error> {
-                Ok(match point { $( Point::$variant => Self::$variant(serde_json::from_value(json)?), )* })
+            ///
+            /// # Errors
+            ///
+            /// A sentence with the path of the value that does not fit.
+            pub fn from_json(point: Point, json: Value) -> Result<Self, String> {
+                Ok(match point { $( Point::$variant => {
+                    let read = serde_path_to_error::deserialize(json);
+                    Self::$variant(read.map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?)
+                } )* })
             }
         }
     };

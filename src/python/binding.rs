@@ -18,8 +18,6 @@ pub(super) struct Binding {
     call: Py<PyAny>,
     channel: Py<PyAny>,
     control_flow: Py<PyType>,
-    retry: Py<PyType>,
-    rejection: Py<PyType>,
 }
 
 struct PayloadClass {
@@ -37,6 +35,11 @@ pub(crate) fn payload_to_python<'py>(py: Python<'py>, payload: &AnyPayload) -> P
 /// The owned value of a payload object that a Python caller made, or why it cannot be taken.
 pub(crate) fn read_payload(payload: &Bound<'_, PyAny>) -> Result<AnyPayload, String> {
     Binding::get(payload.py()).map_err(|error| error.to_string())?.read(payload)
+}
+
+/// Whether an object's own type is `class` or inherits from it. Asks no metaclass and no `__class__`: those may be a user's code.
+fn is_kind(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
+    object.get_type().mro().iter().any(|kind| kind.is(class))
 }
 
 static BINDING: PyOnceLock<Binding> = PyOnceLock::new();
@@ -64,18 +67,8 @@ impl Binding {
                 call: build("CallInfo")?,
                 channel: build("ChannelInfo")?,
                 control_flow: class("HookControlFlow")?,
-                retry: class("RetryModel")?,
-                rejection: class("HookRejection")?,
             })
         })
-    }
-
-    pub(super) fn retry<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
-        self.retry.bind(py)
-    }
-
-    pub(super) fn rejection<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
-        self.rejection.bind(py)
     }
 
     /// A fresh Python object of the payload: nothing in it is shared with any other.
@@ -96,16 +89,15 @@ impl Binding {
     }
 
     /// What a modify handler's return value means, compared with the payload that it was given.
-    pub(super) fn answer(&self, given: &AnyPayload, returned: &Bound<'_, PyAny>) -> Answer {
+    pub(super) fn answer(&self, given: &AnyPayload, returned: &Bound<'_, PyAny>, fields: &Bound<'_, PyAny>) -> Answer {
         let py = returned.py();
         let class = &self.classes[given.point() as usize];
         let invalid = |message| Answer::Failure(FailureCause::InvalidResult { message });
-        if !returned.is_instance(class.class.bind(py)).unwrap_or(false) {
+        if !is_kind(returned, class.class.bind(py)) {
             let (found, hint) = (from_python::type_name(returned), self.return_hint(returned));
             return invalid(format!("It returned a `{found}`; expected `{}`: {hint}", class.name));
         }
-        let values = returned.getattr(intern!(py, "__dict__"));
-        let Some(values) = values.ok().and_then(|values| values.cast_into::<PyDict>().ok()) else {
+        let Ok(values) = fields.cast::<PyDict>() else {
             return invalid(format!("It returned a `{}` without fields", class.name));
         };
         let mut changes = Vec::new();
@@ -129,7 +121,7 @@ impl Binding {
             return invalid(format!("It returned a `{}` in which {refused}", class.name));
         }
         if values.len() > class.fields.len() {
-            Self::tell_unknown_fields(class, &values);
+            Self::tell_unknown_fields(class, values);
         }
         if changes.is_empty() {
             return Answer::Unchanged;
@@ -213,9 +205,9 @@ impl Binding {
         let py = returned.py();
         if returned.is_none() {
             "to leave it unchanged, return it"
-        } else if returned.is_instance(self.control_flow.bind(py)).unwrap_or(false) {
+        } else if is_kind(returned, self.control_flow.bind(py)) {
             "a control signal is raised, not returned"
-        } else if returned.hasattr(intern!(py, "__await__")).unwrap_or(false) {
+        } else if from_python::type_name(returned) == "coroutine" {
             "await it before returning"
         } else {
             "return `payload.model_copy(update={...})`"
@@ -225,8 +217,12 @@ impl Binding {
     fn tell_unknown_fields(class: &PayloadClass, values: &Bound<'_, PyDict>) {
         let py = values.py();
         for (key, _) in values {
-            if !class.fields.iter().any(|name| name.bind(py).as_any().eq(&key).unwrap_or(false)) {
-                tracing::debug!(target: DISPATCH, field = %key, payload = class.name, "Unknown field dropped");
+            let shown = match key.cast::<PyString>() {
+                Ok(key) => key.to_string_lossy().into_owned(),
+                Err(_) => from_python::type_name(&key),
+            };
+            if !class.fields.iter().any(|name| name.bind(py).to_string_lossy() == shown) {
+                tracing::debug!(target: DISPATCH, field = shown, payload = class.name, "Unknown field dropped");
             }
         }
     }

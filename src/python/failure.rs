@@ -1,14 +1,12 @@
 //! Exceptions as owned values: a control signal, or the cause of a failure.
 
-use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 
-use super::binding::Binding;
 use super::from_python::{type_name, whole_text};
 use crate::dispatch::Answer;
-use crate::hooks::{FailureCause, Signal, TraceFrame};
+use crate::hooks::{FailureCause, HandlerId, Signal, TraceFrame};
 
 /// Characters of an exception's text that are kept.
 const LONGEST_MESSAGE: usize = 2_000;
@@ -16,70 +14,58 @@ const LONGEST_MESSAGE: usize = 2_000;
 /// Frames of a traceback that are kept, the innermost.
 const MOST_FRAMES: usize = 20;
 
+/// A control signal as the lane's Python side describes it: its kind, its first value, its second.
+pub(super) type RaisedSignal<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
 /// The answer of a handler that raised.
-pub(super) fn answer(binding: &Binding, raised: &Bound<'_, PyAny>) -> Answer {
-    match signal(binding, raised) {
-        Some(Ok(signal)) => Answer::Signal(signal),
-        Some(Err(message)) => Answer::Failure(FailureCause::InvalidResult { message }),
-        None => Answer::Failure(cause(raised)),
-    }
-}
-
-/// The signal that `raised` is, or that it holds as a group of nothing else.
-fn signal(binding: &Binding, raised: &Bound<'_, PyAny>) -> Option<Result<Signal, String>> {
-    let py = raised.py();
-    if raised.is_instance(binding.retry(py)).unwrap_or(false) {
-        return Some(attribute(raised, "feedback").map(|feedback| Signal::Retry { feedback }));
-    }
-    if raised.is_instance(binding.rejection(py)).unwrap_or(false) {
-        let response = match raised.getattr(intern!(py, "response_message")) {
-            Ok(response) if !response.is_none() => Some(attribute(raised, "response_message")),
-            _ => None,
-        };
-        return Some(
-            attribute(raised, "reason")
-                .and_then(|reason| Ok(Signal::Rejection { reason, response: response.transpose()? })),
-        );
-    }
-    if raised.is_instance_of::<PyBaseExceptionGroup>() {
-        let members = raised.getattr(intern!(py, "exceptions")).ok()?;
-        let members = members.cast::<PyTuple>().ok()?;
-        if members.len() == 1 {
-            return signal(binding, &members.get_item(0).ok()?);
+pub(super) fn answer(
+    handler: &HandlerId,
+    raised: &Bound<'_, PyAny>,
+    kind: &Bound<'_, PyString>,
+    text: Option<&Bound<'_, PyString>>,
+    signal: Option<RaisedSignal<'_>>,
+) -> Answer {
+    match signal.map(|signal| read_signal(&signal)) {
+        Some((signal, Err(message))) if handler.takes(&signal) => {
+            Answer::Failure(FailureCause::InvalidResult { message })
         }
-    }
-    None
-}
-
-fn attribute(signal: &Bound<'_, PyAny>, name: &str) -> Result<String, String> {
-    let kind = type_name(signal);
-    let value = signal.getattr(name).map_err(|_| format!("It raised `{kind}` without a `{name}`"))?;
-    let text = value
-        .cast::<PyString>()
-        .map_err(|_| format!("It raised `{kind}` whose `{name}` is a `{}`; expected a `str`", type_name(&value)))?;
-    whole_text(text).map_err(|refusal| format!("It raised `{kind}`: {}", refusal.describe(name)))
-}
-
-/// Why a handler failed that raised this.
-pub(super) fn cause(raised: &Bound<'_, PyAny>) -> FailureCause {
-    FailureCause::Raised { kind: kind(raised), message: message(raised), frames: frames(raised) }
-}
-
-/// The exception's type, with its module unless that is `builtins`.
-fn kind(raised: &Bound<'_, PyAny>) -> String {
-    let class = raised.get_type();
-    let name = class.qualname().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
-    match class.module() {
-        Ok(module) if module != "builtins" => format!("{module}.{name}"),
-        _ => name,
+        // What has no effect need not be well formed.
+        Some((signal, _)) => Answer::Signal(signal),
+        None => Answer::Failure(FailureCause::Raised {
+            kind: kind.to_string_lossy().into_owned(),
+            message: text.map_or_else(|| "<its __str__ failed>".to_owned(), bounded),
+            frames: frames(raised),
+        }),
     }
 }
 
-/// The exception's text, bounded; a broken `__str__` is said, not raised.
-pub(super) fn message(raised: &Bound<'_, PyAny>) -> String {
-    let Ok(text) = raised.str() else {
-        return "<its __str__ failed>".to_owned();
+/// The signal, and what is wrong with its words.
+fn read_signal((kind, first, second): &RaisedSignal<'_>) -> (Signal, Result<(), String>) {
+    if kind == "retry" {
+        let (feedback, fault) = words("RetryModel", "feedback", first);
+        return (Signal::Retry { feedback }, fault);
+    }
+    let (reason, fault) = words("HookRejection", "reason", first);
+    if second.is_none() {
+        return (Signal::Rejection { reason, response: None }, fault);
+    }
+    let (response, other) = words("HookRejection", "response_message", second);
+    (Signal::Rejection { reason, response: Some(response) }, fault.and(other))
+}
+
+fn words(signal: &str, name: &str, value: &Bound<'_, PyAny>) -> (String, Result<(), String>) {
+    let Ok(text) = value.cast::<PyString>() else {
+        let fault = format!("It raised `{signal}` whose `{name}` is a `{}`; expected a `str`", type_name(value));
+        return (String::new(), Err(fault));
     };
+    match whole_text(text) {
+        Ok(text) => (text, Ok(())),
+        Err(refusal) => (String::new(), Err(format!("It raised `{signal}`: {}", refusal.describe(name)))),
+    }
+}
+
+/// An exception's text, cut at [`LONGEST_MESSAGE`].
+fn bounded(text: &Bound<'_, PyString>) -> String {
     let text = text.to_string_lossy();
     match text.char_indices().nth(LONGEST_MESSAGE) {
         Some((end, _)) => format!("{}… ({} bytes in all)", &text[..end], text.len()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Number, Value};
 
 use super::to_python::DEEPEST;
@@ -334,13 +334,19 @@ impl Reader {
     }
 }
 
+fn type_of(kind: &Bound<'_, PyAny>) -> String {
+    kind.cast::<PyType>().ok().and_then(|kind| kind.name().ok()).map(|name| name.to_string()).unwrap_or_default()
+}
+
 /// What to do about a value that JSON has no form for.
 fn plain_form(value: &Bound<'_, PyAny>) -> &'static str {
     match type_name(value).as_str() {
         "bytes" | "bytearray" | "memoryview" => "JSON has no bytes: decode them to a `str`",
         "set" | "frozenset" => "JSON has no sets: make it a sorted `list`",
         "Decimal" | "datetime" | "date" | "UUID" | "PosixPath" => "JSON has no such value: make it a `str`",
-        _ if value.hasattr("model_dump").unwrap_or(false) => "give its plain form, `.model_dump()`",
+        _ if value.get_type().mro().iter().any(|kind| type_of(&kind) == "BaseModel") => {
+            "give its plain form, `.model_dump()`"
+        }
         _ => "only dict, list, str, int, float, bool and None can be passed on",
     }
 }

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use pyo3::exceptions::asyncio::CancelledError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use rustix::event::EventfdFlags;
 
 use super::binding::Binding;
-use super::{failure, from_python};
+use super::failure::{self, RaisedSignal};
+use super::from_python;
 use crate::dispatch::{Answer, Call, LaneQueue, QueueLimits};
 use crate::hooks::{FailureCause, Lane as HookLane};
 
@@ -146,19 +148,19 @@ impl Job {
                 Ok(Some(payload))
             }
             Err(error) => {
-                let message = failure::message(error.value(py).as_any());
+                let message = error.value(py).to_string();
                 self.call.settle(Answer::Failure(FailureCause::InvalidPayload { message }));
                 Ok(None)
             }
         }
     }
 
-    /// The handler has returned.
-    fn end(&self, py: Python<'_>, returned: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// The handler has returned; `fields` are the values of the payload's fields, where it is one.
+    fn end(&self, py: Python<'_>, returned: &Bound<'_, PyAny>, fields: &Bound<'_, PyAny>) -> PyResult<()> {
         self.left();
         let answer = match self.call.handler().id.lane {
             HookLane::Observe => Answer::Unchanged,
-            HookLane::Modify => Binding::get(py)?.answer(self.call.payload(), returned),
+            HookLane::Modify => Binding::get(py)?.answer(self.call.payload(), returned, fields),
         };
         self.call.settle(answer);
         Ok(())
@@ -172,16 +174,22 @@ impl Job {
         self.call.settle(Answer::Failure(FailureCause::InvalidResult { message }));
     }
 
-    /// The handler has raised.
-    fn fail(&self, py: Python<'_>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// The handler has raised: the exception, its type's name, its text, and the control signal that it is.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+    fn fail(
+        &self,
+        raised: &Bound<'_, PyAny>,
+        kind: &Bound<'_, PyString>,
+        text: Option<Bound<'_, PyString>>,
+        signal: Option<RaisedSignal<'_>>,
+    ) {
         self.left();
         let answer = if raised.is_instance_of::<CancelledError>() && self.call.shutting_down() {
             Answer::Failure(FailureCause::ShutDown)
         } else {
-            failure::answer(Binding::get(py)?, raised)
+            failure::answer(&self.call.handler().id, raised, kind, text.as_ref(), signal)
         };
         self.call.settle(answer);
-        Ok(())
     }
 }
 

@@ -513,6 +513,88 @@ async def stuck(p: OutgoingTextPayload) -> OutgoingTextPayload:
 }
 
 #[test]
+fn a_run_ends_though_an_observer_blocks_for_ever_and_hears_an_interrupt_before() {
+    let agent = folder(&[
+        (
+            "hooks.py",
+            "
+import time
+from rasa.mantle.hooks import *
+@on_turn_started()
+async def block(p: TurnStartedPayload) -> None:
+    print('blocking', flush=True)
+    while True: time.sleep(0.001)
+@on_turn_finished()
+async def waits(p: TurnFinishedPayload) -> None: ...
+",
+        ),
+        ("in.jsonl", r#"{"messages": [{"role": "user", "content": "a"}]}"#),
+    ]);
+    let start = |stderr: Stdio| {
+        let mut run = tenterhook();
+        run.arg("run").arg(agent.path()).arg("--input").arg(agent.path().join("in.jsonl"));
+        run.args(["--output-format", "json"]).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap()
+    };
+    let ended = start(Stdio::null());
+    let mut child = start(Stdio::piped());
+    let mut said = [0; 9];
+    std::io::Read::read_exact(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    let ended = ended.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), &report["stalled"]), (Some(1), &json!(true)));
+}
+
+#[test]
+fn what_a_hook_leaves_alone_is_stored_as_it_was_recorded() {
+    let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "index": 0, "function": {"name": "look", "arguments": arguments}});
+    let parts =
+        json!([{"type": "text", "text": "one", "cache_control": {}}, {"type": "image_url", "image_url": {"url": "u"}}]);
+    let line = json!({"messages": [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": parts, "tool_calls": [call("1", "{\"n\":  1}"), call("2", "{\"n\":  2}")]},
+        {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "secret"}]},
+        {"role": "tool", "tool_call_id": "2", "content": "r2"},
+        {"role": "assistant", "content": "end"},
+    ]})
+    .to_string();
+    let hooks = "
+import json
+last = []
+
+@modify_tool_call()
+async def change(p: ToolCallPayload) -> ToolCallPayload:
+    return p.model_copy(update={'arguments': {'n': 9}}) if p.arguments['n'] == 2 else p
+
+@modify_tool_result()
+async def mask(p: ToolResultPayload) -> ToolResultPayload:
+    return p.model_copy(update={'value': [{'type': 'text', 'text': 'masked'}]}) if isinstance(p.value, list) else p
+
+@modify_model_request()
+async def keep(p: ModelRequestPayload) -> ModelRequestPayload:
+    last[:] = p.messages
+    return p
+
+@modify_outgoing_text()
+async def text(p: OutgoingTextPayload) -> OutgoingTextPayload:
+    return p.model_copy(update={'text': json.dumps(last)}) if p.text == 'end' else p
+";
+    let (_, report) = run(hooks, &[&line], &["--diff"]);
+    let shown = report["changes"].as_array().unwrap().last().unwrap()["after"]["text"].as_str().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(shown).unwrap(),
+        json!([
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": parts, "tool_calls": [call("1", "{\"n\":  1}"), call("2", "{\"n\":9}")]},
+            {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "masked"}]},
+            {"role": "tool", "tool_call_id": "2", "content": "r2"},
+        ])
+    );
+}
+
+#[test]
 fn conversations_of_one_id_are_told_apart() {
     let line = r#"{"conversation_id": "same", "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
     let hooks = "

@@ -330,3 +330,55 @@ fn an_interpreter_that_does_not_fit_is_refused_in_one_sentence() {
     let said = HookEngine::builder(agent.path()).python(agent.path().join("none")).load().unwrap_err().to_string();
     assert!(said.ends_with("/none` cannot be run: there is no such interpreter"), "{said}");
 }
+
+#[tokio::test]
+async fn folders_that_a_module_puts_on_the_path_are_the_agents_own() {
+    let imports = "import sys
+from pathlib import Path
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'lib'))
+sys.path.insert(0, str(Path(__file__).resolve().parents[0]))
+from settings_x import NAME
+import settings_x, lib.settings_x
+from b import helper";
+    let agent = |name: &str| {
+        agent_of(&[
+            ("hooks/a.py", &tell(imports, "[NAME, settings_x is lib.settings_x, helper()]")),
+            (
+                "hooks/b.py",
+                "from rasa.mantle.hooks import *\ndef helper(): return 1\n@on_turn_finished()\nasync def g(p: TurnFinishedPayload) -> None: ...\n",
+            ),
+            ("lib/settings_x.py", &format!("NAME = '{name}'\n")),
+        ])
+    };
+    let (first, second) = (agent("first"), agent("second"));
+    assert_eq!(told(&first.engine).await, "['first', True, 1]");
+    assert_eq!(told(&second.engine).await, "['second', True, 1]");
+    assert_eq!(second.engine.registered(Point::TurnFinished).len(), 1);
+}
+
+#[tokio::test]
+async fn resources_reload_and_specs_work_by_the_agents_own_names() {
+    let agent = agent_of(&[
+        (
+            "hooks.py",
+            &tell(
+                "import importlib, importlib.util, pkgutil\nfrom importlib import resources\nimport lib.x",
+                "lib.x.read(importlib, resources, pkgutil)",
+            ),
+        ),
+        (
+            "lib/x.py",
+            "
+from importlib.resources import files
+def read(importlib, resources, pkgutil):
+    import lib.x as before
+    own = resources.files('lib').joinpath('d.json').read_text()
+    same = files(__package__).joinpath('d.json').read_text()
+    spec = importlib.util.find_spec('lib.x').origin.endswith('lib/x.py')
+    return [own, same, spec, importlib.reload(before) is before]
+",
+        ),
+        ("lib/d.json", "{}"),
+    ]);
+    assert_eq!(told(&agent.engine).await, "['{}', '{}', True, True]");
+}

@@ -102,3 +102,20 @@ async def retry(p: ModelResponsePayload) -> ModelResponsePayload:
     let FailureCause::InvalidResult { message } = failed.cause else { panic!("an invalid result") };
     assert!(message.starts_with("It raised `RetryModel`: `feedback` holds a lone surrogate"), "{message}");
 }
+
+#[tokio::test]
+async fn r18_a_malformed_signal_that_has_no_effect_is_no_failure() {
+    let agent = agent(
+        "
+@modify_model_request()
+async def retry(p: ModelRequestPayload) -> ModelRequestPayload:
+    raise RetryModel(None)
+",
+    );
+    let request = ModelRequestPayload::new("s", vec![]);
+    let discarded = Some(Signal::Retry { feedback: String::new() });
+    assert_eq!(
+        agent.engine.modify(request.clone()).await,
+        Outcome::Proceed { payload: request, changed: false, failure: None, discarded_signal: discarded }
+    );
+}

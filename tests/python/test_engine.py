@@ -184,7 +184,7 @@ async def test_a_payload_that_json_cannot_carry_is_refused_with_its_path(write_a
         with pytest.raises(PayloadError, match="A `str` is no payload"):
             engine.observe("text")  # type: ignore[arg-type]
         loose = OutgoingTextPayload.model_construct(sender_id="s", text=5)
-        with pytest.raises(PayloadError, match=r"Invalid `OutgoingTextPayload`: invalid type: integer `5`"):
+        with pytest.raises(PayloadError, match=r"Invalid `OutgoingTextPayload`: `text`: invalid type: integer `5`"):
             await engine.modify(loose)
 
 
@@ -309,3 +309,32 @@ async def slow(p: OutgoingTextPayload) -> OutgoingTextPayload:
     await asyncio.sleep(0.05)
     assert [*await asyncio.gather(engine.shutdown(grace=1e19), engine.shutdown())] == [True, True]
     assert isinstance(await call, Proceed)
+
+
+def test_the_process_ends_in_order_while_an_exceptions_text_is_made(write_agent: WriteAgent) -> None:
+    agent = write_agent("""
+import time
+class Slow(Exception):
+    def __str__(self) -> str:
+        time.sleep(0.3)
+        return "slow"
+
+@modify_outgoing_text()
+async def fail(p: OutgoingTextPayload) -> OutgoingTextPayload:
+    raise Slow
+""")
+    code = f"""
+import asyncio, time, tenterhook
+from tenterhook.mantle.hooks import OutgoingTextPayload
+class Late:
+    def __del__(self): time.sleep(0.8)
+async def main():
+    engine = tenterhook.Engine.load({str(agent)!r})
+    asyncio.ensure_future(engine.modify(OutgoingTextPayload(sender_id="s", text="a")))
+    await asyncio.sleep(0.05)
+late = Late()
+asyncio.run(main())
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -84,6 +84,10 @@ def mark(handler: Handler, decorator: str, point: str, lane: str, payload: type,
 
 def marks_of(handler: object) -> tuple[Mark, ...]:
     """The marks on ``handler``, the innermost decorator's first."""
-    # Through the dict of the object itself: a class that makes attributes up must not seem marked.
-    found = getattr(handler, "__dict__", {}).get("_tenterhook_marks", ())
+    # Through the dict of the object itself: a class that makes attributes up must not seem marked, and a proxy that has
+    # nothing to stand for yet must not be asked.
+    try:
+        found = object.__getattribute__(handler, "__dict__").get("_tenterhook_marks", ())
+    except Exception:
+        return ()
     return found if isinstance(found, tuple) else ()

@@ -5,6 +5,7 @@ mod lines;
 mod output;
 mod player;
 mod report;
+mod stored;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,7 +22,7 @@ use clap::Args;
 use futures_util::{StreamExt as _, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Global, OutputFormat, Status, logging};
 use crate::agent::{HookEngine, HookEngineBuilder};
@@ -30,6 +31,9 @@ use crate::python;
 use lines::Lines;
 use player::Played;
 use report::{Report, SkippedLine};
+
+/// How long the run waits at its end while no observer ends: one that blocks its thread would keep it for ever.
+const STALL: Duration = Duration::from_secs(10);
 
 /// How long hooks have to end by themselves once everything has been played.
 const GRACE: Duration = Duration::from_secs(2);
@@ -60,16 +64,19 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status
     let mut out = output::reserve_stdout().context("The report has nowhere to go")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("Nothing to play on")?;
     // Before the interpreter starts: it leaves a handler alone that it finds.
-    let interrupts = runtime.block_on(async { signal(SignalKind::interrupt()) }).context("Ctrl-C cannot be heard")?;
+    let mut interrupts =
+        runtime.block_on(async { signal(SignalKind::interrupt()) }).context("Ctrl-C cannot be heard")?;
     let start = Instant::now();
     python::console(logging::of_python(global));
-    let engine = Arc::new(builder(&arguments.agent, global).load()?);
+    let Some(engine) = runtime.block_on(load(builder(&arguments.agent, global), &mut interrupts))? else {
+        return Ok(Status::Interrupted);
+    };
     let start_up = start.elapsed();
     let mut report = runtime.block_on(play_all(arguments, &engine, input, interrupts))?;
     report.time.start_up = start_up;
     report.hooks = engine.statistics();
     report.time.in_handlers = engine.time_in_hooks();
-    let grace = if report.interrupted { Duration::ZERO } else { GRACE };
+    let grace = if report.interrupted || report.stalled { Duration::ZERO } else { GRACE };
     runtime.block_on(engine.shutdown(grace));
     match arguments.output_format {
         OutputFormat::Table => write!(out, "{}", report.as_text(arguments.diff))?,
@@ -77,6 +84,16 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status
     }
     out.flush()?;
     Ok(report.status())
+}
+
+/// Loads on a thread of its own, so that Ctrl-C is heard meanwhile; `None`: it was.
+async fn load(builder: HookEngineBuilder, interrupts: &mut Signal) -> anyhow::Result<Option<Arc<HookEngine>>> {
+    let (tell, told) = oneshot::channel();
+    thread::spawn(move || drop(tell.send(builder.load())));
+    tokio::select! {
+        loaded = told => Ok(Some(Arc::new(loaded.context("The load ended without an answer")??))),
+        _ = interrupts.recv() => Ok(None),
+    }
 }
 
 /// The engine's settings that the command line gives.
@@ -109,12 +126,14 @@ fn read_ahead(input: Box<dyn Read + Send>, limit: usize, ahead: usize) -> mpsc::
     let (tell, told) = mpsc::channel(ahead);
     thread::spawn(move || {
         let mut lines = Lines::new(BufReader::new(input));
-        for _ in 0..limit {
+        let mut good = 0;
+        while good < limit {
             let read = match lines.next() {
                 Ok(None) => break,
                 Ok(Some((number, line))) => Ok((number, line.and_then(|line| Recording::from_line(&line)))),
                 Err(error) => Err(error),
             };
+            good += usize::from(matches!(&read, Ok((_, Ok(_)))));
             let broken = read.is_err();
             if tell.blocking_send(read).is_err() || broken {
                 break;
@@ -165,8 +184,18 @@ async fn play_all(
         report.add(played.with_context(|| format!("Input `{}` cannot be read", arguments.input.display()))?);
         bar.inc(1);
     }
-    if !report.interrupted {
-        engine.drained().await;
+    while !report.interrupted && !report.stalled {
+        let open = engine.open_calls();
+        tokio::select! {
+            drained = engine.drained_within(STALL) => {
+                if drained {
+                    break;
+                }
+                // Something may still end; nothing has for a while.
+                report.stalled = engine.open_calls() >= open;
+            }
+            _ = interrupts.recv() => report.interrupted = true,
+        }
     }
     bar.finish_and_clear();
     report.time.total = start.elapsed();

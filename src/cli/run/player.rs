@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::diff::{Change, Place};
+use super::stored::{PlayedCall, passages_in, rebuilt, response_call, with_content};
 use crate::agent::HookEngine;
-use crate::conversation::{Arguments, ChannelInfo, Completion, Object, RecordedCall, Recording, TurnItem, text_of};
+use crate::conversation::{ChannelInfo, Completion, Object, RecordedCall, Recording, TurnItem, text_of};
 use crate::hooks::{
     IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, ModelRequestPayload, ModelResponsePayload,
     ModifiablePayload, Outcome, OutgoingTextPayload, ToolCallPayload, ToolResultPayload, TurnFinishedPayload,
@@ -249,7 +250,7 @@ impl Player<'_> {
         if !changed {
             self.history.push(message);
         } else if text.is_some() || !calls.is_empty() {
-            self.history.push(Arc::new(rebuilt(&message, text, &calls)));
+            self.history.push(Arc::new(rebuilt(&message, text.as_deref(), &calls)));
         }
         self.history.extend(results);
         Ok(())
@@ -278,11 +279,17 @@ impl Player<'_> {
         if message.get("content") == Some(&payload.value) {
             return Ok((message, rewritten));
         }
-        let content = match payload.value {
-            Value::String(text) => text,
-            other => other.to_string(),
+        let stored = match (message.get("content"), payload.value) {
+            // What was recorded as parts is stored as parts again.
+            (Some(Value::Array(_)), Value::Array(parts)) => {
+                let mut stored = Object::clone(&message);
+                stored.insert("content".into(), parts.into());
+                stored
+            }
+            (_, Value::String(text)) => with_content(&message, text),
+            (_, other) => with_content(&message, other.to_string()),
         };
-        Ok((Arc::new(with_content(&message, content)), rewritten))
+        Ok((Arc::new(stored), rewritten))
     }
 
     /// A recorded search: the query, then the passages. An empty query and an answer that is no list of passages run no hooks.
@@ -328,101 +335,9 @@ impl Player<'_> {
     }
 }
 
-/// A call as the hooks have left it.
-struct PlayedCall {
-    id: String,
-    kind: Option<String>,
-    name: String,
-    arguments: Value,
-}
-
-impl PlayedCall {
-    /// Reads a call of a response payload; a hook may have made it.
-    fn new(call: &Object) -> Self {
-        let text = |key| call.get(key).and_then(Value::as_str);
-        Self {
-            id: text("id").unwrap_or_default().to_owned(),
-            kind: text("type").map(str::to_owned),
-            name: text("tool_name").unwrap_or_default().to_owned(),
-            arguments: call.get("tool_args").cloned().unwrap_or_else(|| json!({})),
-        }
-    }
-}
-
 fn messages_in(item: &TurnItem) -> usize {
     match item {
         TurnItem::Aside(_) => 1,
         TurnItem::Completion(completion) => 1 + completion.calls.iter().filter(|call| call.result.is_some()).count(),
     }
-}
-
-/// A recorded call as a response payload shows it.
-fn response_call(call: &RecordedCall) -> Arc<Object> {
-    let arguments = match &call.arguments {
-        Arguments::Parsed(object) => Value::Object(object.clone()),
-        Arguments::Broken(text) => Value::String(text.clone()),
-    };
-    let mut shown = Object::new();
-    shown.insert("id".into(), call.id.clone().into());
-    shown.insert("tool_name".into(), call.name.clone().into());
-    shown.insert("tool_args".into(), arguments);
-    if let Some(kind) = &call.kind {
-        shown.insert("type".into(), kind.clone().into());
-    }
-    Arc::new(shown)
-}
-
-/// The assistant message as it is stored after the hooks.
-fn rebuilt(message: &Object, text: Option<String>, calls: &[PlayedCall]) -> Object {
-    let mut stored = message.clone();
-    stored.insert("content".into(), text.into());
-    let calls: Vec<_> = calls
-        .iter()
-        .map(|call| {
-            let arguments = match &call.arguments {
-                Value::String(broken) => broken.clone(),
-                other => other.to_string(),
-            };
-            json!({
-                "id": call.id,
-                "type": call.kind.as_deref().unwrap_or("function"),
-                "function": {"name": call.name, "arguments": arguments},
-            })
-        })
-        .collect();
-    if calls.is_empty() {
-        stored.shift_remove("tool_calls");
-    } else {
-        stored.insert("tool_calls".into(), calls.into());
-    }
-    stored
-}
-
-/// The message with another text; the parts of a list that are no text stay.
-fn with_content(message: &Object, text: String) -> Object {
-    let mut message = message.clone();
-    match message.get_mut("content") {
-        Some(Value::Array(parts)) => {
-            let first = parts.iter().position(|part| part.get("text").is_some());
-            let mut index = 0;
-            parts.retain(|part| {
-                let keep = part.get("text").is_none() || Some(index) == first;
-                index += 1;
-                keep
-            });
-            if let Some(part) = parts.iter_mut().find(|part| part.get("text").is_some()) {
-                part["text"] = text.into();
-            }
-        }
-        _ => {
-            message.insert("content".into(), text.into());
-        }
-    }
-    message
-}
-
-/// The passages of a recorded search: a JSON list of objects.
-fn passages_in(content: &str) -> Option<Vec<Arc<Object>>> {
-    let passages: Vec<Object> = serde_json::from_str(content).ok()?;
-    Some(passages.into_iter().map(Arc::new).collect())
 }

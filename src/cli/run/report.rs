@@ -37,6 +37,8 @@ pub(super) struct Report {
     sum: Played,
     /// The user has interrupted the run: the report tells what had been played.
     pub(super) interrupted: bool,
+    /// Observers had not ended when the run did: one of them blocks its thread.
+    pub(super) stalled: bool,
     pub(super) hooks: Vec<HandlerStatistics>,
     pub(super) time: Times,
 }
@@ -61,6 +63,7 @@ impl Report {
             skipped: Vec::new(),
             sum: Played::default(),
             interrupted: false,
+            stalled: false,
             hooks: Vec::new(),
             time: Times::default(),
         }
@@ -107,7 +110,7 @@ impl Report {
             return Status::Interrupted;
         }
         let failed = self.hooks.iter().any(|hook| !hook.failures.is_empty());
-        if failed || !self.skipped.is_empty() { Status::Problems } else { Status::Clean }
+        if failed || self.stalled || !self.skipped.is_empty() { Status::Problems } else { Status::Clean }
     }
 
     pub(super) fn as_json(&self, show_changes: bool) -> Value {
@@ -125,6 +128,7 @@ impl Report {
         let mut report = json!({
             "version": REPORT_VERSION,
             "interrupted": self.interrupted,
+            "stalled": self.stalled,
             "agent": self.agent.display().to_string(),
             "input": self.input.display().to_string(),
             "conversations": {"played": self.conversations, "skipped": self.skipped},
@@ -168,6 +172,8 @@ impl Report {
         writeln!(text, "{conversations}, {messages}, {}", plural(turns, "turn")).expect("a string takes all");
         let lines = [
             self.interrupted.then(|| "Interrupted: the rest of the input was not played".to_owned()),
+            self.stalled
+                .then(|| "Observers had not ended when the run did: a hook blocks the thread of all hooks".to_owned()),
             counted(sum.turns_rejected, "turn", "ended by a rejected message"),
             counted(sum.turns_failed, "turn", "ended by a failed hook at a closed point"),
             counted(sum.skipped_messages, "message", "not played, since their turn had ended"),
