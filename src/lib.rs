@@ -23,6 +23,7 @@
 //! [`HookEngine`] loads an agent's hooks and calls them; [`Outcome`] says what the caller must do; [`POINTS`] is the catalogue.
 
 mod agent;
+mod check;
 #[doc(hidden)]
 pub mod cli;
 mod conversation;
@@ -35,7 +36,7 @@ mod telemetry;
 
 pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook};
 pub use conversation::{CallInfo, ChannelInfo, Object};
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::HandlerStatistics;
 pub use hooks::{
     AnyPayload, CATALOGUE_VERSION, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,

@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 8] = [
     &["conversation", "diagnostic"],
     &["hooks"],
     &["telemetry"],
-    &["dispatch"],
+    &["dispatch", "check"],
     &["python"],
     &["agent"],
     &["cli"],

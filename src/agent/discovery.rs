@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use crate::check::AgentFile;
 
 /// The hook modules of `root`, relative to it, `hooks.py` first and the others sorted. `__init__.py`, `__pycache__` and hidden
 /// folders are left out; symlinks are followed, each file is given once.
@@ -38,6 +39,61 @@ pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     } else {
         Err(Error::NoModules(root.to_owned()))
     }
+}
+
+/// The files that a check of `path` reads: of an agent's folder its hook modules, `lib/`, `tools/` and the modules beside them; a
+/// single file is a hook module.
+pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {
+    if is_file(path)? {
+        let name = path.file_name().map_or_else(|| path.to_owned(), PathBuf::from);
+        return Ok(vec![(path.to_owned(), name, true)]);
+    }
+    let mut files: Vec<AgentFile> = match hook_modules(path) {
+        Ok(modules) => modules.into_iter().map(|below| (path.join(&below), below, true)).collect(),
+        Err(Error::OnlyInit(_)) => Vec::new(),
+        Err(other) => return Err(other),
+    };
+    let mut others = Vec::new();
+    for folder in ["hooks", "lib", "tools"].map(Path::new) {
+        if path.join(folder).is_dir() {
+            python_files(path, folder, &mut Vec::new(), &mut others)?;
+        }
+    }
+    let beside = fs::read_dir(path).map_err(|reason| Error::Unreadable { path: path.to_owned(), reason })?;
+    for entry in beside.flatten() {
+        let below = PathBuf::from(entry.file_name());
+        if below.extension().is_some_and(|kind| kind == "py") && is_file(&path.join(&below))? {
+            others.push(below);
+        }
+    }
+    others.sort();
+    for below in others {
+        if !files.iter().any(|(_, known, _)| *known == below) {
+            files.push((path.join(&below), below, false));
+        }
+    }
+    Ok(files)
+}
+
+/// All Python files below a folder, `__init__.py` among them.
+fn python_files(root: &Path, folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let full = root.join(folder);
+    let real = canonical(&full)?;
+    if above.contains(&real) {
+        return Ok(());
+    }
+    above.push(real);
+    for entry in fs::read_dir(&full).map_err(|reason| Error::Unreadable { path: full.clone(), reason })?.flatten() {
+        let (inside, path) = (folder.join(entry.file_name()), full.join(entry.file_name()));
+        let hidden = entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "__pycache__";
+        if path.is_dir() && !hidden {
+            python_files(root, &inside, above, found)?;
+        } else if path.extension().is_some_and(|kind| kind == "py") && is_file(&path)? {
+            found.push(inside);
+        }
+    }
+    above.pop();
+    Ok(())
 }
 
 /// A hook module: its path below the root, and the file that it really is.

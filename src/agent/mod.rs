@@ -4,5 +4,6 @@ mod discovery;
 mod engine;
 mod error;
 
+pub(crate) use discovery::agent_files;
 pub use engine::{HookEngine, HookEngineBuilder, RegisteredHook};
 pub use error::Error;

@@ -1,5 +1,6 @@
 //! The command: words at the terminal. Machine output goes to stdout, everything else to stderr.
 
+mod check;
 mod logging;
 mod points;
 mod run;
@@ -83,6 +84,12 @@ enum OutputFormat {
 enum Command {
     /// Play recorded conversations through an agent's hooks and report what each hook did
     Run(run::RunArgs),
+    /// Find what is wrong with hook modules, without importing them
+    Check(check::CheckArgs),
+    /// List the rules of `check`
+    Rules,
+    /// Print the page of a rule: what, why, a bad and a good example
+    Explain(check::ExplainArgs),
     /// List the points of a turn, or what an agent registers at them
     Points(points::PointsArgs),
     /// Write type stubs, so that mypy and pyright resolve `rasa.mantle.hooks`
@@ -102,6 +109,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     logging::start(&cli.global);
     let done = match &cli.command {
         Command::Run(arguments) => run::run(arguments, &cli.global),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Rules => check::rules(),
+        Command::Explain(arguments) => check::explain(arguments),
         Command::Points(arguments) => points::run(arguments, &cli.global),
         Command::Stubs(arguments) => stubs::run(arguments),
     };

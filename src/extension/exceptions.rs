@@ -15,7 +15,7 @@ pub(super) fn load_error(py: Python<'_>, error: &Error) -> PyErr {
                     .iter()
                     .map(|found| {
                         let file = found.file.to_string_lossy();
-                        let severity = format!("{:?}", found.severity).to_lowercase();
+                        let severity = found.severity.name();
                         problem.call1((&found.rule, severity, &found.message, &found.hint, file, found.line))
                     })
                     .collect::<PyResult<Vec<_>>>()?;

@@ -226,6 +226,8 @@ impl From<FoundProblem> for Diagnostic {
             hint: found.hint,
             file: found.file,
             line: found.line,
+            place: None,
+            related: Vec::new(),
         }
     }
 }

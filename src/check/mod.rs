@@ -1,0 +1,53 @@
+//! Is this folder of hooks well formed? Found by reading the source; nothing is imported and no Python is started.
+
+mod context;
+mod flow;
+mod handlers;
+mod ignores;
+mod names;
+mod outline;
+mod project;
+mod rules;
+mod source;
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::Diagnostic;
+use context::{Context, Report};
+use names::Names;
+use project::Project;
+pub(crate) use rules::{RULES, Rule, by_name, nearest};
+pub(crate) use source::NEWEST_MINOR;
+
+/// A file of an agent that is read: where it lies, its path below the agent's root, and whether hooks in it are registered.
+pub(crate) type AgentFile = (PathBuf, PathBuf, bool);
+
+/// Checks the modules of an agent for Python 3.`minor`. What is found is sorted by file and place.
+pub(crate) fn check(files: &[AgentFile], minor: u8) -> Vec<Diagnostic> {
+    let (project, unreadable) = Project::read(files, minor);
+    let mut found = unreadable;
+    found.extend(check_project(&project));
+    found.sort_by(|one, other| (&one.file, one.place, &one.rule).cmp(&(&other.file, other.place, &other.rule)));
+    found
+}
+
+/// Checks one module that is given as text.
+pub(crate) fn check_text(file: &Path, text: String, minor: u8) -> Vec<Diagnostic> {
+    let mut found = check_project(&Project::of_text(file, text, minor));
+    found.sort_by(|one, other| (one.place, &one.rule).cmp(&(other.place, &other.rule)));
+    found
+}
+
+fn check_project(project: &Project) -> Vec<Diagnostic> {
+    let names = Names::new(project);
+    let handlers = handlers::find(project, &names);
+    let context = Context { project, names, handlers };
+    let mut report = Report::default();
+    for rule in RULES {
+        (rule.check)(&context, &mut report);
+    }
+    let mut found = report.found;
+    ignores::apply(project, &mut found);
+    found
+}

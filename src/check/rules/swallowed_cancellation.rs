@@ -1,0 +1,70 @@
+//! A hook that catches its own cancellation and goes on.
+//!
+//! ## Why
+//!
+//! At its deadline a hook is cancelled by `asyncio.CancelledError`. One that catches it and goes on keeps the
+//! event loop busy for a result that nobody waits for.
+//!
+//! ## Bad
+//!
+//! ```python
+//! @on_tool_call()
+//! async def watch(payload: ToolCallPayload) -> None:
+//!     try:
+//!         await asyncio.sleep(1)
+//!     except asyncio.CancelledError:
+//!         pass
+//! ```
+//!
+//! ## Good
+//!
+//! ```python
+//! @on_tool_call()
+//! async def watch(payload: ToolCallPayload) -> None:
+//!     try:
+//!         await asyncio.sleep(1)
+//!     except asyncio.CancelledError:
+//!         raise
+//! ```
+
+use super::Rule;
+use crate::check::context::{Context, Report};
+use crate::check::flow;
+use crate::check::names::Scope;
+use crate::check::outline::{Expr, ExprKind, StmtKind};
+use crate::check::walk;
+use crate::diagnostic::Severity;
+
+pub(super) const RULE: Rule =
+    Rule { name: "swallowed-cancellation", severity: Severity::Warning, source: include_str!("swallowed_cancellation.rs"), check };
+
+fn check(context: &Context<'_>, report: &mut Report) {
+    for handler in context.registered() {
+        let function = handler.function;
+        let scope = Scope::of(handler.module, &function.parameters, &function.body);
+        walk::statements(&function.body, &mut |statement| {
+            let StmtKind::Try { body, handlers, .. } = &statement.kind else { return };
+            let mut awaits = false;
+            walk::expressions(body, &mut |expr| awaits |= matches!(expr.kind, ExprKind::Await(_)));
+            for clause in handlers.iter().filter(|_| awaits) {
+                let catches = |expr: &Expr| {
+                    matches!(
+                        context.dotted(handler.module, &[&scope], expr).as_deref(),
+                        Some("asyncio.CancelledError" | "asyncio.exceptions.CancelledError" | "builtins.BaseException")
+                    )
+                };
+                let caught = match clause.catches.as_ref().map(|expr| (&expr.kind, expr)) {
+                    None => true,
+                    Some((ExprKind::Items(items), _)) => items.iter().any(catches),
+                    Some((_, expr)) => catches(expr),
+                };
+                if caught && !flow::raises_again(&clause.body) {
+                    let message = format!("`{}` catches its own cancellation and goes on", function.name);
+                    report
+                        .add(context, &RULE, handler.module, super::head_of(clause), message)
+                        .hint("end with `raise`, or catch `Exception`");
+                }
+            }
+        });
+    }
+}

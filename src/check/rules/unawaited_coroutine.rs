@@ -1,0 +1,56 @@
+//! A coroutine that is made and not awaited.
+//!
+//! ## Why
+//!
+//! Calling an `async def` function runs nothing: what it should do does not happen until it is awaited, or made a
+//! task.
+//!
+//! ## Bad
+//!
+//! ```python
+//! async def store(text: str) -> None: ...
+//!
+//!
+//! @on_outgoing_text()
+//! async def watch(payload: OutgoingTextPayload) -> None:
+//!     store(payload.text)
+//! ```
+//!
+//! ## Good
+//!
+//! ```python
+//! async def store(text: str) -> None: ...
+//!
+//!
+//! @on_outgoing_text()
+//! async def watch(payload: OutgoingTextPayload) -> None:
+//!     await store(payload.text)
+//! ```
+
+use super::Rule;
+use crate::check::context::{Context, Report};
+use crate::check::names::{Scope, Target};
+use crate::check::outline::{ExprKind, StmtKind};
+use crate::check::walk;
+use crate::diagnostic::Severity;
+
+pub(super) const RULE: Rule =
+    Rule { name: "unawaited-coroutine", severity: Severity::Warning, source: include_str!("unawaited_coroutine.rs"), check };
+
+fn check(context: &Context<'_>, report: &mut Report) {
+    for handler in context.registered() {
+        let function = handler.function;
+        let scope = Scope::of(handler.module, &function.parameters, &function.body);
+        walk::statements(&function.body, &mut |statement| {
+            let StmtKind::Expr(expr) = &statement.kind else { return };
+            let ExprKind::Call { function: called, .. } = &expr.kind else { return };
+            let name = match context.resolve(handler.module, &[&scope], called) {
+                Some(Target::Function(_, called)) if called.is_async => called.name.clone(),
+                Some(Target::Outside(dotted)) if dotted == "asyncio.sleep" => dotted,
+                _ => return,
+            };
+            let message = format!("`{name}(...)` is a coroutine that is never awaited");
+            report.add(context, &RULE, handler.module, expr.span, message).hint("write `await` in front of it");
+        });
+    }
+}

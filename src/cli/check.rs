@@ -1,0 +1,170 @@
+//! `tenterhook check`, `rules`, `explain`: what is wrong with hook modules, found without importing them.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use super::points::bare_table;
+use super::{Status, say};
+use crate::agent::agent_files;
+use crate::check::{self, NEWEST_MINOR, RULES};
+use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Agents' folders, or single modules; `-`: a module on stdin
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Warnings count as errors
+    #[arg(long)]
+    strict: bool,
+    /// Look for these rules only
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    select: Vec<String>,
+    /// Do not look for these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// The Python whose grammar counts, such as 3.11 [default: the newest that is known]
+    #[arg(long, value_name = "3.x", value_parser = parse_version)]
+    target_version: Option<u8>,
+    /// How the problems look on stdout
+    #[arg(long, value_enum, default_value_t)]
+    output_format: CheckFormat,
+    /// Count the problems by rule
+    #[arg(long)]
+    statistics: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CheckFormat {
+    /// With the source
+    #[default]
+    Full,
+    /// One line each
+    Concise,
+    /// The field `version` rises when the shape changes
+    Json,
+    /// Annotations of GitHub Actions
+    Github,
+    /// SARIF 2.1.0
+    Sarif,
+    /// The XML of `JUnit`
+    Junit,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The rule's name
+    rule: String,
+}
+
+fn parse_version(text: &str) -> Result<u8, String> {
+    let minor = text.strip_prefix("3.").and_then(|minor| minor.parse().ok());
+    minor
+        .filter(|minor| (11..=NEWEST_MINOR).contains(minor))
+        .ok_or_else(|| format!("expected 3.11 to 3.{NEWEST_MINOR}"))
+}
+
+pub(super) fn run(arguments: &CheckArgs) -> anyhow::Result<Status> {
+    for name in arguments.select.iter().chain(&arguments.ignore) {
+        known(name)?;
+    }
+    let minor = arguments.target_version.unwrap_or(NEWEST_MINOR);
+    let mut stdin = None;
+    let mut found = Vec::new();
+    for path in &arguments.paths {
+        if path == Path::new("-") {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
+            found.extend(check::check_text(Path::new("<stdin>"), text.clone(), minor));
+            stdin = Some(text);
+        } else {
+            found.extend(check::check(&agent_files(path)?, minor));
+        }
+    }
+    found.retain(|problem| {
+        (arguments.select.is_empty() || arguments.select.contains(&problem.rule))
+            && !arguments.ignore.contains(&problem.rule)
+    });
+    if arguments.strict {
+        for problem in &mut found {
+            problem.severity = Severity::Error;
+        }
+    }
+    let source = |file: &Path| match &stdin {
+        Some(text) if file == Path::new("<stdin>") => Some(text.clone()),
+        _ => fs::read_to_string(file).ok(),
+    };
+    let mut out = io::stdout().lock();
+    if arguments.statistics {
+        write!(out, "{}", statistics(&found))?;
+    } else {
+        write!(out, "{}", render(&found, rendering(arguments.output_format), &source))?;
+    }
+    out.flush()?;
+    let errors = found.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let warnings = found.len() - errors;
+    if matches!(arguments.output_format, CheckFormat::Full | CheckFormat::Concise) {
+        match found.len() {
+            0 => say(format_args!("No problems found")),
+            _ => say(format_args!("{}, {}", counted(errors, "error"), counted(warnings, "warning"))),
+        }
+    }
+    Ok(if errors > 0 { Status::Problems } else { Status::Clean })
+}
+
+pub(super) fn rules() -> anyhow::Result<Status> {
+    let mut table = bare_table(&["rule", "severity", "what it finds"]);
+    for rule in RULES {
+        table.add_row([rule.name.to_owned(), rule.severity.name().to_owned(), rule.summary()]);
+    }
+    writeln!(io::stdout(), "{}", table.trim_fmt())?;
+    Ok(Status::Clean)
+}
+
+pub(super) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Status> {
+    let rule = known(&arguments.rule)?;
+    writeln!(io::stdout(), "# {} ({})\n\n{}", rule.name, rule.severity.name(), rule.page())?;
+    Ok(Status::Clean)
+}
+
+/// The rule of that name, or an error with the nearest.
+fn known(name: &str) -> anyhow::Result<&'static check::Rule> {
+    check::by_name(name).ok_or_else(|| {
+        let near = check::nearest(name, RULES.iter().map(|rule| rule.name));
+        let hint =
+            near.map_or_else(|| "`tenterhook rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
+        anyhow::anyhow!("There is no rule `{name}`\n  hint: {hint}")
+    })
+}
+
+fn rendering(format: CheckFormat) -> Rendering {
+    match format {
+        CheckFormat::Full => {
+            Rendering::Full { colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+        }
+        CheckFormat::Concise => Rendering::Concise,
+        CheckFormat::Json => Rendering::Json,
+        CheckFormat::Github => Rendering::Github,
+        CheckFormat::Sarif => Rendering::Sarif,
+        CheckFormat::Junit => Rendering::Junit,
+    }
+}
+
+fn statistics(found: &[Diagnostic]) -> String {
+    let mut table = bare_table(&["rule", "severity", "problems"]);
+    for rule in RULES {
+        let count = found.iter().filter(|problem| problem.rule == rule.name).count();
+        if count > 0 {
+            table.add_row([rule.name.to_owned(), rule.severity.name().to_owned(), count.to_string()]);
+        }
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}

@@ -1,0 +1,146 @@
+//! The checker's specifications: Markdown files with Python in them. Each code block is an agent (`file=` names a module, else
+//! `hooks.py`; blocks that follow each other without text between them are one agent), and each problem stands as a comment on its
+//! line: `# error: [rule]` or `# warning: [rule] part of the message`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+struct Block {
+    file: String,
+    code: String,
+}
+
+/// The agents of a specification: heading, and its files.
+fn agents(spec: &str) -> Vec<(String, Vec<Block>)> {
+    let (mut agents, mut heading, mut open) = (Vec::<(String, Vec<Block>)>::new(), String::new(), None::<Block>);
+    let mut together = false;
+    for line in spec.lines() {
+        match (&mut open, line) {
+            (Some(_), "```") => {
+                let block = open.take().unwrap();
+                match agents.last_mut() {
+                    Some((_, blocks)) if together => blocks.push(block),
+                    _ => agents.push((heading.clone(), vec![block])),
+                }
+                together = true;
+            }
+            (Some(block), line) => {
+                block.code.push_str(line);
+                block.code.push('\n');
+            }
+            (None, line) if line.starts_with("```python") => {
+                let file = line.split_once("file=").map_or("hooks.py", |(_, file)| file.trim());
+                open = Some(Block { file: file.to_owned(), code: String::new() });
+            }
+            (None, line) => {
+                together &= line.is_empty();
+                if let Some(text) = line.strip_prefix('#') {
+                    text.trim_start_matches('#').trim().clone_into(&mut heading);
+                }
+            }
+        }
+    }
+    agents
+}
+
+/// What the comments of a block expect: file, line, severity, rule, part of the message.
+fn expected(block: &Block) -> Vec<(String, u64, String, String, String)> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(block.code.lines()) {
+        for severity in ["error", "warning"] {
+            for part in line.split(&format!("# {severity}: [")).skip(1) {
+                let (rule, rest) = part.split_once(']').unwrap();
+                let message = rest.split(" # ").next().unwrap().trim().to_owned();
+                found.push((block.file.clone(), number, severity.to_owned(), rule.to_owned(), message));
+            }
+        }
+    }
+    found
+}
+
+fn check(folder: &Path, options: &[&str]) -> Vec<Value> {
+    let done = Command::new(env!("CARGO_BIN_EXE_tenterhook"))
+        .args(["check", "--output-format", "json"])
+        .args(options)
+        .arg(folder)
+        .output()
+        .unwrap();
+    let answer: Value =
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&done.stderr)));
+    answer["diagnostics"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_specification_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/specs");
+    let mut specs: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    specs.sort();
+    let mut rules = std::collections::BTreeSet::new();
+    let mut wrong = Vec::new();
+    for spec in &specs {
+        for (heading, blocks) in agents(&fs::read_to_string(spec).unwrap()) {
+            let agent = tempfile::tempdir().unwrap();
+            for block in &blocks {
+                let file = agent.path().join(&block.file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, &block.code).unwrap();
+            }
+            let mut expected: Vec<_> = blocks.iter().flat_map(expected).collect();
+            rules.extend(expected.iter().map(|(.., rule, _)| rule.clone()));
+            for found in check(agent.path(), &[]) {
+                let file = found["file"].as_str().unwrap().strip_prefix(agent.path().to_str().unwrap()).unwrap()[1..]
+                    .to_owned();
+                let (line, rule) = (found["line"].as_u64().unwrap(), found["rule"].as_str().unwrap());
+                let message = found["message"].as_str().unwrap();
+                let matching = expected.iter().position(|(in_file, at, severity, of, part)| {
+                    *in_file == file
+                        && *at == line
+                        && found["severity"] == **severity
+                        && of == rule
+                        && message.contains(part.as_str())
+                });
+                match matching {
+                    Some(index) => drop(expected.remove(index)),
+                    None => wrong
+                        .push(format!("{} ({heading}): unexpected {file}:{line} [{rule}] {message}", spec.display())),
+                }
+            }
+            wrong.extend(expected.iter().map(|missing| format!("{} ({heading}): missing {missing:?}", spec.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let listed = Command::new(env!("CARGO_BIN_EXE_tenterhook")).arg("rules").output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let untested: Vec<_> = listed
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|rule| !rules.contains(*rule))
+        .collect();
+    assert_eq!(untested, Vec::<&str>::new(), "rules without a specification");
+}
+
+#[test]
+fn no_example_and_no_shared_module_has_an_error() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for example in fs::read_dir(root.join("hooks-examples")).unwrap() {
+        let example = example.unwrap().path();
+        if example.is_dir() {
+            assert_eq!(check(&example, &["--strict"]), Vec::<Value>::new(), "{}", example.display());
+        }
+    }
+    let Some(shared) = std::env::var_os("TENTERHOOK_SHARED") else {
+        eprintln!("TENTERHOOK_SHARED is not set: the shared modules are not checked");
+        return;
+    };
+    for module in fs::read_dir(Path::new(&shared).join("cases/seed-modules")).unwrap() {
+        let module = module.unwrap().path();
+        if module.extension().is_some_and(|kind| kind == "py") {
+            let errors: Vec<_> = check(&module, &[]).into_iter().filter(|found| found["severity"] == "error").collect();
+            assert_eq!(errors, Vec::<Value>::new(), "{}", module.display());
+        }
+    }
+}
