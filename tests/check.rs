@@ -144,3 +144,68 @@ fn no_example_and_no_shared_module_has_an_error() {
         }
     }
 }
+
+/// Runs the check over one file; the exit code and the problems.
+fn check_bytes(bytes: &[u8]) -> (Option<i32>, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hooks.py");
+    fs::write(&file, bytes).unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_tenterhook"))
+        .args(["check", "--output-format", "json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let answer: Value =
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&done.stderr)));
+    (done.status.code(), answer["diagnostics"].as_array().unwrap().clone())
+}
+
+#[test]
+fn hostile_files_are_a_diagnostic_and_never_a_crash() {
+    let deep = |open: &str, close: &str, times: usize| {
+        format!("x = {}1{}\n", open.repeat(times), close.repeat(times)).into_bytes()
+    };
+    let files: [(&str, Vec<u8>, &str); 12] = [
+        ("parentheses", deep("(", ")", 1000), "too many nested parentheses"),
+        ("brackets", deep("[", "]", 100_000), "too many nested parentheses"),
+        ("minus", deep("-", "", 100_000), "too many operators in a row"),
+        ("not", deep("not ", "", 50_000), "too deep a chain of operators"),
+        ("lambda", deep("lambda:", "", 50_000), "too deep a chain of operators"),
+        ("powers", deep("1**", "", 50_000), "too deep a chain of operators"),
+        ("large", vec![b'#'; 10 << 20], "The file has 10485760 bytes"),
+        ("nul", b"x = 1\n\0".to_vec(), "The source has a NUL byte on line 2"),
+        ("not utf-8", b"x = '\xff'\n".to_vec(), "The source is not UTF-8 (byte 5)"),
+        ("cookie", b"# coding: cp1252\nx = 1\n".to_vec(), "encoded in `cp1252`"),
+        ("sum", format!("x = 1{}\n", "+1".repeat(200_000)).into_bytes(), ""),
+        ("attributes", format!("x = a{}\n", ".b".repeat(200_000)).into_bytes(), ""),
+    ];
+    for (name, bytes, said) in files {
+        let (code, problems) = check_bytes(&bytes);
+        if said.is_empty() {
+            assert_eq!(code, Some(0), "{name}: {problems:?}");
+        } else {
+            assert_eq!(code, Some(1), "{name}");
+            assert!(problems[0]["message"].as_str().unwrap().contains(said), "{name}: {problems:?}");
+        }
+    }
+    let latin = b"# -*- coding: latin-1 -*-\nx = '\xe9'\n";
+    assert_eq!(check_bytes(latin).1.len(), 1, "the encoding that a cookie names is read; the module has no hook");
+}
+
+#[test]
+fn a_path_that_cannot_be_checked_exits_with_2() {
+    let run = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_tenterhook")).arg("check").args(arguments).output().unwrap()
+    };
+    let said = |arguments: &[&str]| {
+        let done = run(arguments);
+        assert_eq!(done.status.code(), Some(2));
+        String::from_utf8(done.stderr).unwrap()
+    };
+    assert_eq!(said(&["/nowhere"]), "error: Agent folder `/nowhere` does not exist\n");
+    assert!(
+        said(&[".", "--select", "bloking-call"])
+            .contains("There is no rule `bloking-call`\n  hint: did you mean `blocking-call`?")
+    );
+    assert!(said(&[".", "--target-version", "2.7"]).contains("expected 3.11 to 3.14"));
+}

@@ -4,6 +4,7 @@ mod context;
 mod flow;
 mod handlers;
 mod ignores;
+mod limits;
 mod names;
 mod outline;
 mod project;
@@ -25,16 +26,18 @@ pub(crate) type AgentFile = (PathBuf, PathBuf, bool);
 
 /// Checks the modules of an agent for Python 3.`minor`. What is found is sorted by file and place.
 pub(crate) fn check(files: &[AgentFile], minor: u8) -> Vec<Diagnostic> {
-    let (project, unreadable) = Project::read(files, minor);
-    let mut found = unreadable;
-    found.extend(check_project(&project));
+    let mut found = limits::with_deep_stack(|| {
+        let (project, mut found) = Project::read(files, minor);
+        found.extend(check_project(&project));
+        found
+    });
     found.sort_by(|one, other| (&one.file, one.place, &one.rule).cmp(&(&other.file, other.place, &other.rule)));
     found
 }
 
 /// Checks one module that is given as text.
 pub(crate) fn check_text(file: &Path, text: String, minor: u8) -> Vec<Diagnostic> {
-    let mut found = check_project(&Project::of_text(file, text, minor));
+    let mut found = limits::with_deep_stack(|| check_project(&Project::of_text(file, text, minor)));
     found.sort_by(|one, other| (one.place, &one.rule).cmp(&(other.place, &other.rule)));
     found
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::limits;
 use super::outline::{Module, Span};
 use super::source::{self, SyntaxProblem};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -63,7 +64,10 @@ impl Project {
 
 impl ModuleSource {
     fn new(file: &Path, below: &Path, text: String, is_hook_module: bool, minor: u8) -> Self {
-        let (outline, problems) = source::parse(&text, minor);
+        let (outline, problems) = match limits::refusal(&text) {
+            Some(refusal) => (Module::default(), vec![refusal]),
+            None => source::parse(&text, minor),
+        };
         let mut parts: Vec<_> =
             below.with_extension("").components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
         let is_package = parts.last().is_some_and(|last| last == "__init__");
