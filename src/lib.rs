@@ -34,7 +34,7 @@ mod hooks;
 mod python;
 mod telemetry;
 
-pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook};
+pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook, StaticCheck};
 pub use conversation::{CallInfo, ChannelInfo, Object};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::HandlerStatistics;

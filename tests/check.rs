@@ -175,7 +175,7 @@ fn hostile_files_are_a_diagnostic_and_never_a_crash() {
         ("large", vec![b'#'; 10 << 20], "The file has 10485760 bytes"),
         ("nul", b"x = 1\n\0".to_vec(), "The source has a NUL byte on line 2"),
         ("not utf-8", b"x = '\xff'\n".to_vec(), "The source is not UTF-8 (byte 5)"),
-        ("cookie", b"# coding: cp1252\nx = 1\n".to_vec(), "encoded in `cp1252`"),
+        ("cookie", b"# coding: mine\nx = 1\n".to_vec(), "encoded in `mine`"),
         ("sum", format!("x = 1{}\n", "+1".repeat(200_000)).into_bytes(), ""),
         ("attributes", format!("x = a{}\n", ".b".repeat(200_000)).into_bytes(), ""),
     ];
@@ -208,4 +208,16 @@ fn a_path_that_cannot_be_checked_exits_with_2() {
             .contains("There is no rule `bloking-call`\n  hint: did you mean `blocking-call`?")
     );
     assert!(said(&[".", "--target-version", "2.7"]).contains("expected 3.11 to 3.14"));
+}
+
+#[test]
+fn with_import_the_load_tells_what_the_source_does_not_show() {
+    let agent = tempfile::tempdir().unwrap();
+    let hooks =
+        "from rasa.mantle.hooks import *\n@on_tool_call()\nasync def f(p: ToolCallPayload) -> None: ...\n1 / 0\n";
+    fs::write(agent.path().join("hooks.py"), hooks).unwrap();
+    assert_eq!(check(agent.path(), &[]), Vec::<Value>::new());
+    let found = check(agent.path(), &["--import"]);
+    assert_eq!(found.len(), 1);
+    assert_eq!((&found[0]["rule"], &found[0]["line"]), (&Value::from("import-failed"), &Value::from(4)));
 }

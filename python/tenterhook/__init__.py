@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenterhook.names import install
 
 if TYPE_CHECKING:
+    from tenterhook.checking import check
     from tenterhook.engine import Engine, RegisteredHook
     from tenterhook.errors import (
         AgentError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         InvalidHooksError,
         LoadError,
         PayloadError,
+        Place,
         Problem,
         TenterhookError,
     )
@@ -39,14 +41,17 @@ __all__ = [
     "AgentError",
     "InvalidHooksError",
     "Problem",
+    "Place",
     "InterpreterError",
     "HookExecutionError",
     "PayloadError",
     "EngineClosedError",
+    "check",
     "install",
 ]
 
 _HOMES = {
+    "tenterhook.checking": ("check",),
     "tenterhook.engine": ("Engine", "RegisteredHook"),
     "tenterhook.outcome": ("Outcome", "Proceed", "Retry", "Reject", "HandlerFailure"),
     "tenterhook.errors": (
@@ -55,6 +60,7 @@ _HOMES = {
         "AgentError",
         "InvalidHooksError",
         "Problem",
+        "Place",
         "InterpreterError",
         "HookExecutionError",
         "PayloadError",

@@ -16,11 +16,13 @@ __all__ = [
     "Mailbox",
     "PendingCall",
     "__version__",
+    "check",
     "main",
 ]
 
 __version__: str
 
+def check(path: Path, minor: int) -> list[dict[str, Any]]: ...
 def main(arguments: Sequence[str]) -> int: ...
 
 @final

@@ -30,6 +30,7 @@ __all__ = [
     "InvalidHooksError",
     "LoadError",
     "PayloadError",
+    "Place",
     "Problem",
     "TenterhookError",
 ]
@@ -48,8 +49,24 @@ class AgentError(LoadError):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Another place that a problem concerns."""
+
+    message: str
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem that the author of a file can mend; ``line`` counts from 1."""
+    """A problem that the author of a file can mend.
+
+    ``severity`` is ``error`` or ``warning``. Lines and columns count from 1, columns in characters; the end is exclusive.
+    What the import found has no column.
+    """
 
     rule: str
     severity: str
@@ -57,6 +74,10 @@ class Problem:
     hint: str | None
     file: str
     line: int | None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    related: tuple[Place, ...] = ()
 
 
 class InvalidHooksError(LoadError):

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::discovery;
 use super::error::Error;
+use crate::check;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{Call, Dispatcher, HandlerStatistics, QueueLimits};
 use crate::hooks::{
@@ -51,6 +52,7 @@ impl HookEngine {
             modify_timeout: MODIFY_TIMEOUT,
             load_timeout: LOAD_TIMEOUT,
             limits: QueueLimits::default(),
+            static_check: StaticCheck::default(),
         }
     }
 
@@ -161,6 +163,18 @@ impl fmt::Debug for HookEngine {
     }
 }
 
+/// What the static check of a load may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StaticCheck {
+    /// Refuse the load where it finds an error.
+    #[default]
+    Error,
+    /// Tell what it finds among the warnings.
+    Warn,
+    /// Nothing: it is left out.
+    Off,
+}
+
 /// Settings for a load; made by [`HookEngine::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
@@ -171,9 +185,16 @@ pub struct HookEngineBuilder {
     modify_timeout: Duration,
     load_timeout: Duration,
     limits: QueueLimits,
+    static_check: StaticCheck,
 }
 
 impl HookEngineBuilder {
+    /// What the static check may do, which reads the source before anything is imported; [`StaticCheck::Error`].
+    pub fn static_check(mut self, mode: StaticCheck) -> Self {
+        self.static_check = mode;
+        self
+    }
+
     /// The interpreter, or the folder of the virtual environment, whose packages the hooks use. Without it: `VIRTUAL_ENV`,
     /// `.venv` beside the agent, `python3` on the path. A process has one interpreter: the first load decides.
     pub fn python(mut self, python: impl Into<PathBuf>) -> Self {
@@ -220,6 +241,7 @@ impl HookEngineBuilder {
         let root = std::path::absolute(&self.folder)
             .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
         let files = discovery::hook_modules(&root)?;
+        let mut warnings = self.checked(&root)?;
         python::ensure_started(&PythonChoice { asked: self.python, agent: root.clone() })?;
         let loaded = python::load(LoadRequest {
             root: root.clone(),
@@ -240,9 +262,32 @@ impl HookEngineBuilder {
             loaded.queue.stop();
             return Err(refusal);
         }
-        for problem in &loaded.problems {
+        let known = |problem: &Diagnostic| {
+            warnings.iter().any(|other| other.rule == problem.rule && other.file == problem.file)
+        };
+        let new: Vec<_> = loaded.problems.into_iter().filter(|problem| !known(problem)).collect();
+        warnings.extend(new);
+        for problem in &warnings {
             tracing::warn!(target: crate::telemetry::LOAD, "{problem}");
         }
-        Ok(HookEngine { root, dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings: loaded.problems })
+        Ok(HookEngine { root, dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings })
+    }
+
+    /// What the static check finds that does not refuse the load.
+    fn checked(&self, root: &Path) -> Result<Vec<Diagnostic>, Error> {
+        if self.static_check == StaticCheck::Off {
+            return Ok(Vec::new());
+        }
+        // The newest grammar: what the linked interpreter does not take its import tells.
+        let found = check::check(&discovery::agent_files(root)?, check::NEWEST_MINOR);
+        let (errors, mut warnings): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|problem| problem.severity == Severity::Error);
+        match self.static_check {
+            StaticCheck::Error if !errors.is_empty() => Err(Error::Invalid { root: root.to_owned(), problems: errors }),
+            _ => {
+                warnings.extend(errors);
+                Ok(warnings)
+            }
+        }
     }
 }

@@ -5,5 +5,5 @@ mod engine;
 mod error;
 
 pub(crate) use discovery::agent_files;
-pub use engine::{HookEngine, HookEngineBuilder, RegisteredHook};
+pub use engine::{HookEngine, HookEngineBuilder, RegisteredHook, StaticCheck};
 pub use error::Error;

@@ -5,6 +5,8 @@ mod flow;
 mod handlers;
 mod ignores;
 mod limits;
+#[cfg(test)]
+mod mutation_tests;
 mod names;
 mod outline;
 mod project;

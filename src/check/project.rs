@@ -124,7 +124,10 @@ fn decode(bytes: Vec<u8>) -> Result<String, String> {
         Some("latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1") => {
             Ok(bytes.iter().map(|byte| char::from(*byte)).collect())
         }
-        Some(other) => Err(format!("The source is encoded in `{other}`, which cannot be checked: save it as UTF-8")),
+        Some(other) => match encoding_rs::Encoding::for_label(other.as_bytes()) {
+            Some(encoding) => Ok(encoding.decode_without_bom_handling(&bytes).0.into_owned()),
+            None => Err(format!("The source is encoded in `{other}`, which is not known: save it as UTF-8")),
+        },
     }
 }
 

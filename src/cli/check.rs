@@ -8,10 +8,11 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
-use super::{Status, say};
-use crate::agent::agent_files;
+use super::{Global, Status, logging, say};
+use crate::agent::{Error, StaticCheck, agent_files};
 use crate::check::{self, NEWEST_MINOR, RULES};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
+use crate::python;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -33,6 +34,9 @@ pub(super) struct CheckArgs {
     /// How the problems look on stdout
     #[arg(long, value_enum, default_value_t)]
     output_format: CheckFormat,
+    /// Also import the modules, as a load does, and tell what that finds
+    #[arg(long)]
+    import: bool,
     /// Count the problems by rule
     #[arg(long)]
     statistics: bool,
@@ -68,7 +72,7 @@ fn parse_version(text: &str) -> Result<u8, String> {
         .ok_or_else(|| format!("expected 3.11 to 3.{NEWEST_MINOR}"))
 }
 
-pub(super) fn run(arguments: &CheckArgs) -> anyhow::Result<Status> {
+pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
     for name in arguments.select.iter().chain(&arguments.ignore) {
         known(name)?;
     }
@@ -83,6 +87,9 @@ pub(super) fn run(arguments: &CheckArgs) -> anyhow::Result<Status> {
             stdin = Some(text);
         } else {
             found.extend(check::check(&agent_files(path)?, minor));
+            if arguments.import {
+                found.extend(imported(path, global, &found)?);
+            }
         }
     }
     found.retain(|problem| {
@@ -114,6 +121,20 @@ pub(super) fn run(arguments: &CheckArgs) -> anyhow::Result<Status> {
         }
     }
     Ok(if errors > 0 { Status::Problems } else { Status::Clean })
+}
+
+/// What the import of an agent's modules finds beyond `known`.
+fn imported(path: &Path, global: &Global, known: &[Diagnostic]) -> anyhow::Result<Vec<Diagnostic>> {
+    python::console(logging::of_python(global));
+    let loaded = super::run::builder(path, global).static_check(StaticCheck::Off).load();
+    let problems = match loaded {
+        Ok(engine) => engine.warnings().to_vec(),
+        Err(Error::Invalid { problems, .. }) => problems,
+        Err(other) => return Err(other.into()),
+    };
+    let is_new =
+        |problem: &Diagnostic| !known.iter().any(|other| other.file == problem.file && other.line == problem.line);
+    Ok(problems.into_iter().filter(is_new).collect())
 }
 
 pub(super) fn rules() -> anyhow::Result<Status> {

@@ -109,7 +109,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     logging::start(&cli.global);
     let done = match &cli.command {
         Command::Run(arguments) => run::run(arguments, &cli.global),
-        Command::Check(arguments) => check::run(arguments),
+        Command::Check(arguments) => check::run(arguments, &cli.global),
         Command::Rules => check::rules(),
         Command::Explain(arguments) => check::explain(arguments),
         Command::Points(arguments) => points::run(arguments, &cli.global),

@@ -5,9 +5,13 @@ mod exceptions;
 mod mailbox;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pythonize::pythonize;
 
+use crate::agent::agent_files;
+use crate::check::NEWEST_MINOR;
 use crate::{cli, python};
 
 /// The native half of the package `tenterhook`; `_engine.pyi` describes it.
@@ -17,8 +21,21 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::PendingCall>()?;
     module.add_class::<mailbox::Mailbox>()?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
+}
+
+/// Checks the hooks in a folder, or one module, for Python 3.`minor`, without importing them; gives the problems as dicts.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+fn check(py: Python<'_>, path: PathBuf, minor: u8) -> PyResult<Bound<'_, PyAny>> {
+    let minor = minor.min(NEWEST_MINOR);
+    let found = py.detach(|| agent_files(&path).map(|files| crate::check::check(&files, minor)));
+    match found {
+        Ok(found) => Ok(pythonize(py, &found)?),
+        Err(error) => Err(exceptions::load_error(py, &error)),
+    }
 }
 
 /// Runs the command with these arguments, the program's name first; gives its exit code.

@@ -1,9 +1,7 @@
 //! What the command asks of the interpreter: its output on stderr, and an orderly end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
@@ -18,9 +16,6 @@ pub(crate) struct ConsoleLogs {
 
 /// Whether there is something to end in order.
 static SET_UP: AtomicBool = AtomicBool::new(false);
-
-/// How long the interpreter's exit functions may take.
-const FINISH: Duration = Duration::from_secs(1);
 
 static WANTED: Mutex<Option<ConsoleLogs>> = Mutex::new(None);
 
@@ -39,21 +34,33 @@ pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Flushes what Python has not written yet and runs its exit functions, where the interpreter is ours: it is never finalised.
+/// Flushes what Python has not written yet and runs its exit functions. A Python process does so itself.
+#[cfg(Py_LIMITED_API)]
+pub(crate) fn finish() {}
+
+/// Flushes what Python has not written yet and runs its exit functions: the interpreter is ours and is never finalised.
+#[cfg(not(Py_LIMITED_API))]
 pub(crate) fn finish() {
-    #[cfg(not(Py_LIMITED_API))]
-    if SET_UP.load(Ordering::Acquire) {
-        // On a thread of its own: a hook that keeps the interpreter to itself must not keep the process from ending.
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || {
-            let finished = Python::attach(|py| py.import("tenterhook.console")?.call_method0("finish").map(drop));
-            // The process may be over.
-            let _ = tell.send(finished.map_err(|error| error.to_string()));
-        });
-        match told.recv_timeout(FINISH) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("Python did not end in order: {error}"),
-            Err(_) => tracing::warn!("Python did not end within {FINISH:?}: a hook keeps the interpreter to itself"),
-        }
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// How long the exit functions may take.
+    const FINISH: Duration = Duration::from_secs(1);
+
+    if !SET_UP.load(Ordering::Acquire) {
+        return;
+    }
+    // On a thread of its own: a hook that keeps the interpreter to itself must not keep the process from ending.
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let finished = Python::attach(|py| py.import("tenterhook.console")?.call_method0("finish").map(drop));
+        // The process may be over.
+        let _ = tell.send(finished.map_err(|error| error.to_string()));
+    });
+    match told.recv_timeout(FINISH) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("Python did not end in order: {error}"),
+        Err(_) => tracing::warn!("Python did not end within {FINISH:?}: a hook keeps the interpreter to itself"),
     }
 }

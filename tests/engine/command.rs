@@ -646,8 +646,10 @@ fn logs_say_what_was_dropped_ignored_and_discarded() {
             "
 from rasa.mantle.hooks import *
 
+refusal = globals()['HookRejection']
+
 @modify_model_request()
-async def reject(p: ModelRequestPayload) -> ModelRequestPayload: raise HookRejection('no')
+async def reject(p: ModelRequestPayload) -> ModelRequestPayload: raise refusal('no')
 
 @on_model_request()
 async def signal(p: ModelRequestPayload) -> None: raise RetryModel('no')

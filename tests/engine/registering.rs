@@ -418,3 +418,33 @@ async fn a_modules_own_name_for_a_hook_decorator_counts() {
     proceeded(agent.engine.modify(ModelRequestPayload::new("s", vec![])).await);
     assert_eq!(agent.engine.statistics()[0].unchanged, 1);
 }
+
+#[test]
+fn a_load_refuses_what_the_static_check_finds_before_anything_is_imported() {
+    let folder = folder(&[(
+        "hooks.py",
+        "from rasa.mantle.hooks import *\nopen('imported', 'w')\n@modify_tool_call()\ndef f(p: ToolCallPayload) -> ToolCallPayload: return p\n",
+    )]);
+    let said = builder(&folder).load().unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "AGENT");
+    assert_eq!(
+        said,
+        "The hooks in `AGENT` cannot be loaded
+AGENT/hooks.py:4:5: error[sync-handler]: `f` is not async
+  hint: write `async def` below `@modify_tool_call()`
+1 error"
+    );
+    assert!(!std::path::Path::new("imported").exists());
+}
+
+#[test]
+fn what_the_static_check_warns_of_is_among_the_warnings() {
+    let hook = "import time\nfrom rasa.mantle.hooks import *\n@on_tool_call()\nasync def f(p: ToolCallPayload) -> None: time.sleep(0)\n";
+    let folder = folder(&[("hooks.py", hook)]);
+    let rules =
+        |engine: &tenterhook::HookEngine| engine.warnings().iter().map(|found| found.rule.clone()).collect::<Vec<_>>();
+    assert_eq!(rules(&builder(&folder).load().unwrap()), ["blocking-call"]);
+    assert_eq!(
+        rules(&builder(&folder).static_check(tenterhook::StaticCheck::Off).load().unwrap()),
+        Vec::<String>::new()
+    );
+}
