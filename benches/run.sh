@@ -29,3 +29,10 @@ for jobs in 8 1; do
     .venv/bin/python benches/replay.py hooks-examples/mask-private-data "$input" --command .venv/bin/tenterhook \
         --jobs "$jobs" --json "target/bench/replay-jobs-$jobs.json"
 done
+
+echo
+echo "Check of many modules: the binary, then the wheel's command"
+cargo build --quiet --release
+for command in target/release/tenterhook .venv/bin/tenterhook; do
+    .venv/bin/python benches/check.py --command "$command" --json "target/bench/check-$(basename "$(dirname "$command")").json"
+done

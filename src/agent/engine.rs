@@ -279,7 +279,7 @@ impl HookEngineBuilder {
             return Ok(Vec::new());
         }
         // The newest grammar: what the linked interpreter does not take its import tells.
-        let found = check::check(&discovery::agent_files(root)?, check::NEWEST_MINOR);
+        let found = check::check(&discovery::agent_files(root)?, check::CheckSettings::default());
         let (errors, mut warnings): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|problem| problem.severity == Severity::Error);
         match self.static_check {

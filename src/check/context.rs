@@ -1,5 +1,6 @@
 //! What rules look at, and where they report.
 
+use super::CheckSettings;
 use super::handlers::Handler;
 use super::names::{Names, Scope, Target};
 use super::outline::{Expr, Span};
@@ -12,6 +13,7 @@ pub(super) struct Context<'a> {
     pub(super) project: &'a Project,
     pub(super) names: Names<'a>,
     pub(super) handlers: Vec<Handler<'a>>,
+    pub(super) settings: CheckSettings,
 }
 
 impl<'a> Context<'a> {

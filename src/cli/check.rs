@@ -8,9 +8,10 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
+use super::settings::Settings;
 use super::{Global, Status, logging, say};
 use crate::agent::{Error, StaticCheck, agent_files};
-use crate::check::{self, NEWEST_MINOR, RULES};
+use crate::check::{self, CheckSettings, NEWEST_MINOR, RULES};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
 use crate::python;
 
@@ -65,7 +66,7 @@ pub(super) struct ExplainArgs {
     rule: String,
 }
 
-fn parse_version(text: &str) -> Result<u8, String> {
+pub(super) fn parse_version(text: &str) -> Result<u8, String> {
     let minor = text.strip_prefix("3.").and_then(|minor| minor.parse().ok());
     minor
         .filter(|minor| (11..=NEWEST_MINOR).contains(minor))
@@ -76,26 +77,26 @@ pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Stat
     for name in arguments.select.iter().chain(&arguments.ignore) {
         known(name)?;
     }
-    let minor = arguments.target_version.unwrap_or(NEWEST_MINOR);
     let mut stdin = None;
     let mut found = Vec::new();
     for path in &arguments.paths {
         if path == Path::new("-") {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
-            found.extend(check::check_text(Path::new("<stdin>"), text.clone(), minor));
+            let settings = Settings::near(Path::new("."))?;
+            let problems = check::check_text(Path::new("<stdin>"), text.clone(), check_settings(arguments, &settings));
+            found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
             stdin = Some(text);
         } else {
-            found.extend(check::check(&agent_files(path)?, minor));
+            let settings = Settings::near(path)?;
+            let mut problems = check::check(&agent_files(path)?, check_settings(arguments, &settings));
             if arguments.import {
-                found.extend(imported(path, global, &found)?);
+                let more = imported(path, global, &problems)?;
+                problems.extend(more);
             }
+            found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
         }
     }
-    found.retain(|problem| {
-        (arguments.select.is_empty() || arguments.select.contains(&problem.rule))
-            && !arguments.ignore.contains(&problem.rule)
-    });
     if arguments.strict {
         for problem in &mut found {
             problem.severity = Severity::Error;
@@ -121,6 +122,23 @@ pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Stat
         }
     }
     Ok(if errors > 0 { Status::Problems } else { Status::Clean })
+}
+
+/// The command line wins over the settings of a file.
+fn check_settings(arguments: &CheckArgs, settings: &Settings) -> CheckSettings {
+    let default = CheckSettings::default();
+    CheckSettings {
+        minor: arguments.target_version.or(settings.target_version).unwrap_or(default.minor),
+        turn_budget_ms: settings.turn_budget_ms,
+        iterations: settings.max_iterations.unwrap_or(default.iterations),
+    }
+}
+
+fn is_wanted(problem: &Diagnostic, arguments: &CheckArgs, settings: &Settings) -> bool {
+    let select = if arguments.select.is_empty() { &settings.select } else { &arguments.select };
+    (select.is_empty() || select.contains(&problem.rule))
+        && !arguments.ignore.contains(&problem.rule)
+        && !settings.ignores(&problem.rule, &problem.file)
 }
 
 /// What the import of an agent's modules finds beyond `known`.
@@ -154,12 +172,15 @@ pub(super) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Status> {
 
 /// The rule of that name, or an error with the nearest.
 fn known(name: &str) -> anyhow::Result<&'static check::Rule> {
-    check::by_name(name).ok_or_else(|| {
-        let near = check::nearest(name, RULES.iter().map(|rule| rule.name));
-        let hint =
-            near.map_or_else(|| "`tenterhook rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
-        anyhow::anyhow!("There is no rule `{name}`\n  hint: {hint}")
-    })
+    check::by_name(name).ok_or_else(|| unknown_rule(name))
+}
+
+/// The error about a name that is no rule.
+pub(super) fn unknown_rule(name: &str) -> anyhow::Error {
+    let near = check::nearest(name, RULES.iter().map(|rule| rule.name));
+    let hint =
+        near.map_or_else(|| "`tenterhook rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
+    anyhow::anyhow!("There is no rule `{name}`\n  hint: {hint}")
 }
 
 fn rendering(format: CheckFormat) -> Rendering {

@@ -4,6 +4,7 @@ mod check;
 mod logging;
 mod points;
 mod run;
+mod settings;
 mod stubs;
 
 use std::ffi::OsString;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pythonize::pythonize;
 
 use crate::agent::agent_files;
-use crate::check::NEWEST_MINOR;
+use crate::check::{CheckSettings, NEWEST_MINOR};
 use crate::{cli, python};
 
 /// The native half of the package `tenterhook`; `_engine.pyi` describes it.
@@ -30,8 +30,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
 fn check(py: Python<'_>, path: PathBuf, minor: u8) -> PyResult<Bound<'_, PyAny>> {
-    let minor = minor.min(NEWEST_MINOR);
-    let found = py.detach(|| agent_files(&path).map(|files| crate::check::check(&files, minor)));
+    let settings = CheckSettings { minor: minor.min(NEWEST_MINOR), ..CheckSettings::default() };
+    let found = py.detach(|| agent_files(&path).map(|files| crate::check::check(&files, settings)));
     match found {
         Ok(found) => Ok(pythonize(py, &found)?),
         Err(error) => Err(exceptions::load_error(py, &error)),

@@ -74,6 +74,7 @@ rules![
     broad_except_swallows_signal,
     unused_hook_module,
     unused_ignore,
+    timeout_budget,
 ];
 
 /// The parameter that takes the payload; a method's `self` is none.
@@ -234,8 +235,10 @@ mod tests {
     #[test]
     fn the_bad_example_of_a_page_is_found_and_the_good_one_is_not() {
         for rule in RULES.iter().filter(|rule| rule.name != "unused-hook-module") {
+            let settings = crate::check::CheckSettings { turn_budget_ms: Some(30_000), ..Default::default() };
             let rules_of = |heading| -> Vec<_> {
-                let found = crate::check::check_text(std::path::Path::new("hooks.py"), example(rule, heading), 14);
+                let found =
+                    crate::check::check_text(std::path::Path::new("hooks.py"), example(rule, heading), settings);
                 found.into_iter().map(|problem| problem.rule).filter(|found| found != "unused-hook-module").collect()
             };
             assert!(rules_of("## Bad").contains(&rule.name.to_owned()), "{}: {:?}", rule.name, rules_of("## Bad"));
