@@ -20,7 +20,7 @@ pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let single = Path::new("hooks.py");
     if is_file(&root.join(single))? {
-        found.push(Found::at(root, single.to_owned())?);
+        found.push(Found::at(root, single.to_owned(), &canonical(root)?)?);
     }
     let folder = Path::new("hooks");
     if root.join(folder).is_dir() {
@@ -67,11 +67,9 @@ pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {
         }
     }
     others.sort();
-    for below in others {
-        if !files.iter().any(|(_, known, _)| *known == below) {
-            files.push((path.join(&below), below, false));
-        }
-    }
+    let known: HashSet<PathBuf> = files.iter().map(|(_, below, _)| below.clone()).collect();
+    let new = others.into_iter().filter(|below| !known.contains(below));
+    files.extend(new.map(|below| (path.join(&below), below, false)));
     Ok(files)
 }
 
@@ -104,9 +102,13 @@ struct Found {
 }
 
 impl Found {
-    fn at(root: &Path, path: PathBuf) -> Result<Self, Error> {
-        let real = canonical(&root.join(&path))?;
-        let linked = canonical(root)?.join(&path) != real;
+    /// `above` is the real path of the folder that holds the file.
+    fn at(root: &Path, path: PathBuf, above: &Path) -> Result<Self, Error> {
+        let full = root.join(&path);
+        let kind = fs::symlink_metadata(&full).map_err(|reason| Error::Unreadable { path: full.clone(), reason })?;
+        let name = path.file_name().unwrap_or_default();
+        let real = if kind.is_symlink() { canonical(&full)? } else { above.join(name) };
+        let linked = kind.is_symlink() || !above.ends_with(path.parent().unwrap_or(&path));
         Ok(Self { path, real, linked })
     }
 }
@@ -129,7 +131,8 @@ fn walk(root: &Path, folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<Fo
                 walk(root, &inside, above, found)?;
             }
         } else if path.extension().is_some_and(|kind| kind == "py") && shown != "__init__.py" && is_file(&path)? {
-            found.push(Found::at(root, inside)?);
+            let real = above.last().cloned().unwrap_or_default();
+            found.push(Found::at(root, inside, &real)?);
         }
     }
     above.pop();

@@ -20,12 +20,16 @@ const STACK: usize = 1 << 30;
 /// Runs `work` where deep source does no harm.
 pub(super) fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        let deep = thread::Builder::new().name("tenterhook-check".into()).stack_size(STACK);
-        match deep.spawn_scoped(scope, work).expect("the process can start one thread").join() {
+        match deep_thread().spawn_scoped(scope, work).expect("the process can start one thread").join() {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// A thread on which deep source does no harm.
+pub(super) fn deep_thread() -> thread::Builder {
+    thread::Builder::new().name("tenterhook-check".into()).stack_size(STACK)
 }
 
 /// Why a source is not read, where it is too large or too deep.

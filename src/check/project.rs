@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
+use super::AgentFile;
 use super::limits;
 use super::outline::{Module, Span};
 use super::source::{self, SyntaxProblem};
@@ -33,22 +35,12 @@ pub(super) struct ModuleSource {
 impl Project {
     /// Reads modules: each a file, its path below the agent's root, and whether it is a hook module. What cannot be read or decoded
     /// comes back as a diagnostic.
-    pub(super) fn read(files: &[(PathBuf, PathBuf, bool)], minor: u8) -> (Self, Vec<Diagnostic>) {
+    pub(super) fn read(files: &[AgentFile], minor: u8) -> (Self, Vec<Diagnostic>) {
         let (mut modules, mut unreadable) = (Vec::new(), Vec::new());
-        for (file, below, is_hook_module) in files {
-            let text = fs::read(file).map_err(|error| format!("The file cannot be read: {error}")).and_then(decode);
-            match text {
-                Ok(text) => modules.push(ModuleSource::new(file, below, text, *is_hook_module, minor)),
-                Err(message) => unreadable.push(Diagnostic {
-                    rule: "syntax-error".into(),
-                    severity: Severity::Error,
-                    message,
-                    hint: None,
-                    file: file.clone(),
-                    line: None,
-                    place: None,
-                    related: Vec::new(),
-                }),
+        for read in in_parts(files, |part| part.iter().map(|file| ModuleSource::read(file, minor)).collect()) {
+            match read {
+                Ok(module) => modules.push(module),
+                Err(problem) => unreadable.push(*problem),
             }
         }
         let by_name = modules.iter().enumerate().map(|(index, module)| (module.name.clone(), index)).collect();
@@ -62,7 +54,39 @@ impl Project {
     }
 }
 
+/// Works on parts of the files at once, as many as there are cores; the answers keep the order.
+fn in_parts<T: Send>(files: &[AgentFile], work: impl Fn(&[AgentFile]) -> Vec<T> + Sync) -> Vec<T> {
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(8);
+    if files.len() < 8 || cores == 1 {
+        return work(files);
+    }
+    thread::scope(|scope| {
+        let parts: Vec<_> = files
+            .chunks(files.len().div_ceil(cores))
+            .map(|part| limits::deep_thread().spawn_scoped(scope, || work(part)))
+            .collect();
+        let joined = parts.into_iter().map(|part| part.expect("the process can start threads").join());
+        joined.flat_map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
 impl ModuleSource {
+    fn read((file, below, is_hook_module): &AgentFile, minor: u8) -> Result<Self, Box<Diagnostic>> {
+        let text = fs::read(file).map_err(|error| format!("The file cannot be read: {error}")).and_then(decode);
+        text.map(|text| Self::new(file, below, text, *is_hook_module, minor)).map_err(|message| {
+            Box::new(Diagnostic {
+                rule: "syntax-error".into(),
+                severity: Severity::Error,
+                message,
+                hint: None,
+                file: file.clone(),
+                line: None,
+                place: None,
+                related: Vec::new(),
+            })
+        })
+    }
+
     fn new(file: &Path, below: &Path, text: String, is_hook_module: bool, minor: u8) -> Self {
         let (outline, problems) = match limits::refusal(&text) {
             Some(refusal) => (Module::default(), vec![refusal]),

@@ -21,6 +21,8 @@
 //! async def watch(payload: ToolCallPayload) -> None: ...
 //! ```
 
+use std::collections::{HashMap, HashSet};
+
 use super::Rule;
 use crate::check::context::{Context, Report};
 use crate::check::outline::{Span, StmtKind};
@@ -31,17 +33,20 @@ pub(super) const RULE: Rule =
     Rule { name: "unused-hook-module", severity: Severity::Warning, source: include_str!("unused_hook_module.rs"), check };
 
 fn check(context: &Context<'_>, report: &mut Report) {
-    let imported = imported_modules(context);
+    let imported: HashSet<usize> = imported_modules(context).into_iter().collect();
+    let mut first_in = HashMap::new();
+    for handler in &context.handlers {
+        first_in.entry(handler.module).or_insert(handler);
+    }
     for (module, source) in context.project.modules.iter().enumerate() {
-        let handlers: Vec<_> = context.registered().filter(|handler| handler.module == module).collect();
-        let init = source.file.ends_with("hooks/__init__.py");
-        if let (true, Some(first)) = (init, handlers.first()) {
+        let first = first_in.get(&module);
+        if let (true, Some(first)) = (source.file.ends_with("hooks/__init__.py"), first) {
             let message = format!("`{}` is not registered: `hooks/__init__.py` is no hook module", first.function.name);
             report
                 .add(context, &RULE, module, first.function.name_span, message)
                 .hint("move it to a module of its own in `hooks/`");
         }
-        let decorated = context.handlers.iter().any(|handler| handler.module == module);
+        let decorated = first.is_some();
         // Of a module that is checked alone nobody knows who imports it.
         let alone = context.project.modules.len() == 1 && source.name != "hooks";
         if source.is_hook_module && !alone && !decorated && !imported.contains(&module) && source.problems.is_empty() {
