@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenterhook import _engine
-from tenterhook.errors import Place, Problem
+from tenterhook.errors import Problem
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +23,4 @@ def check(path: str | os.PathLike[str], *, target_version: tuple[int, int] | Non
     Raises :class:`tenterhook.AgentError` where there is nothing to check.
     """
     minor = (target_version or sys.version_info)[1]
-    return [
-        Problem(**{**found, "related": tuple(Place(**place) for place in found.get("related", ()))})
-        for found in _engine.check(Path(path), minor)
-    ]
+    return [Problem.of(found) for found in _engine.check(Path(path), minor)]

@@ -132,7 +132,7 @@ class Engine:
 
     def warnings(self) -> list[Problem]:
         """What is unwise in the modules, though it does not keep them from running."""
-        return [Problem(**warning) for warning in self._native.warnings()]
+        return [Problem.of(warning) for warning in self._native.warnings()]
 
     async def shutdown(self, grace: float = 2.0) -> bool:
         """Refuses new calls, waits at most ``grace`` seconds for the others, and cancels the rest.

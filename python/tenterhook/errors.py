@@ -15,10 +15,10 @@ TenterhookError
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tenterhook.outcome import HandlerFailure
 
@@ -78,6 +78,11 @@ class Problem:
     end_line: int | None = None
     end_column: int | None = None
     related: tuple[Place, ...] = ()
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Problem:
+        """A problem as the engine gives it."""
+        return cls(**{**found, "related": tuple(Place(**place) for place in found.get("related", ()))})
 
 
 class InvalidHooksError(LoadError):

@@ -135,28 +135,28 @@ def _import_complaint(error: BaseException) -> tuple[str, str, str | None]:
 def _complaint(handler: Any, mark: Mark) -> tuple[str, str, str | None] | None:
     """Rule, message and remedy of the first thing that is wrong with ``handler`` under ``mark``."""
     if not callable(handler):
-        return "non-async-handler", "cannot be called", "decorate an `async def` function"
+        return "sync-handler", "cannot be called", "decorate an `async def` function"
     body = _body_of(handler)
     if inspect.isasyncgenfunction(body):
-        return "non-async-handler", "is an async generator", "take the `yield` out: a hook returns its answer"
+        return "generator-handler", "is an async generator", "take the `yield` out: a hook returns its answer"
     if not inspect.iscoroutinefunction(body):
-        return "non-async-handler", "is not async", f"write `async def` below `@{mark.decorator}()`"
+        return "sync-handler", "is not async", f"write `async def` below `@{mark.decorator}()`"
     expected = mark.payload.__name__
     try:
         signature = inspect.signature(handler)
     except (TypeError, ValueError):
-        return "invalid-signature", "has no signature that can be read", "decorate an `async def` function"
+        return "extra-parameter", "has no signature that can be read", "decorate an `async def` function"
     parameters = list(signature.parameters.values())
     if not parameters:
-        return "invalid-signature", "takes no parameter", f"take the payload: `payload: {expected}`"
+        return "extra-parameter", "takes no parameter", f"take the payload: `payload: {expected}`"
     first, *rest = parameters
     if first.kind is first.VAR_POSITIONAL or first.kind is first.VAR_KEYWORD:
-        return "invalid-signature", f"takes `{_starred(first)}`", f"take one parameter: `payload: {expected}`"
+        return "extra-parameter", f"takes `{_starred(first)}`", f"take one parameter: `payload: {expected}`"
     if first.kind is first.KEYWORD_ONLY:
-        return "invalid-signature", f"takes `{first.name}` by keyword only", "the payload is passed by position"
+        return "extra-parameter", f"takes `{first.name}` by keyword only", "the payload is passed by position"
     if rest:
         return (
-            "invalid-signature",
+            "extra-parameter",
             f"takes a second parameter, `{rest[0].name}`",
             "a hook takes the payload and nothing else",
         )
@@ -164,7 +164,7 @@ def _complaint(handler: Any, mark: Mark) -> tuple[str, str, str | None] | None:
         hints = _annotations(body)
     except Exception as error:  # whatever a user's annotation raises
         return (
-            "invalid-signature",
+            "unresolved-annotation",
             f"has an annotation that cannot be resolved: {type(error).__name__}: {_text_of(error)}",
             "import the name at module level, also at run time",
         )

@@ -1,6 +1,7 @@
 //! Where errors of the engine become Python exceptions; the classes are those of `tenterhook.errors`.
 
 use pyo3::prelude::*;
+use pythonize::pythonize;
 
 use crate::agent::Error;
 
@@ -13,11 +14,7 @@ pub(super) fn load_error(py: Python<'_>, error: &Error) -> PyErr {
                 let problem = classes.getattr("Problem")?;
                 let problems = problems
                     .iter()
-                    .map(|found| {
-                        let file = found.file.to_string_lossy();
-                        let severity = found.severity.name();
-                        problem.call1((&found.rule, severity, &found.message, &found.hint, file, found.line))
-                    })
+                    .map(|found| problem.call_method1("of", (pythonize(py, found)?,)))
                     .collect::<PyResult<Vec<_>>>()?;
                 classes.getattr("InvalidHooksError")?.call1((error.to_string(), problems))
             }

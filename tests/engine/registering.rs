@@ -160,7 +160,7 @@ late = on_model_request()(lambda p: None)
     assert_eq!(
         said,
         [
-            "AGENT/hooks.py:8: error[non-async-handler]: `<lambda>` is not async",
+            "AGENT/hooks.py:8: error[sync-handler]: `<lambda>` is not async",
             "AGENT/hooks.py:5: error[unregistered-decorator]: `outer.<locals>.nested` is not registered: it is nested in a function and no module-level name holds it",
             "AGENT/hooks.py:7: error[unregistered-decorator]: `<lambda>` is not registered: no module-level name holds what was decorated",
         ]
@@ -202,8 +202,8 @@ def plain(p: ModelRequestPayload) -> None: ...
     assert_eq!(
         said,
         [
-            "AGENT/hooks.py:4: error[non-async-handler]: `generator` is an async generator",
-            "AGENT/hooks.py:8: error[non-async-handler]: `plain` is not async",
+            "AGENT/hooks.py:4: error[generator-handler]: `generator` is an async generator",
+            "AGENT/hooks.py:8: error[sync-handler]: `plain` is not async",
         ]
     );
 }
@@ -301,11 +301,11 @@ async def unknown(p: 'Missing') -> None: ...
         said,
         [
             line(6, "missing-annotation", "`bare` does not annotate `p`"),
-            line(9, "invalid-signature", "`nothing` takes no parameter"),
+            line(9, "extra-parameter", "`nothing` takes no parameter"),
             line(12, "wrong-payload", "`optional` takes `typing.Optional[ModelRequestPayload]` at model request"),
-            line(15, "invalid-signature", "`second` takes a second parameter, `q`"),
-            line(18, "invalid-signature", "`keyword` takes `p` by keyword only"),
-            line(21, "invalid-signature", "`star` takes `*args`"),
+            line(15, "extra-parameter", "`second` takes a second parameter, `q`"),
+            line(18, "extra-parameter", "`keyword` takes `p` by keyword only"),
+            line(21, "extra-parameter", "`star` takes `*args`"),
             line(24, "wrong-payload", "`other` takes `ModelResponsePayload` at model request"),
             line(27, "wrong-return", "`gives` is an observer and returns `ModelRequestPayload`"),
             line(30, "missing-annotation", "`silent` does not annotate what it returns"),
@@ -313,7 +313,7 @@ async def unknown(p: 'Missing') -> None: ...
             line(36, "wrong-return", "`signal` returns `RetryModel`"),
             line(
                 39,
-                "invalid-signature",
+                "unresolved-annotation",
                 "`unknown` has an annotation that cannot be resolved: NameError: name 'Missing' is not defined"
             ),
         ]
@@ -398,7 +398,7 @@ fn problems_of_all_modules_are_told_at_once() {
             "AGENT/hooks/b.py:1: error[import-failed]: The import failed: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
             "AGENT/lib/x.py:3: error[import-failed]: The import failed: ZeroDivisionError: division by zero",
             "AGENT/hooks/d.py:1: error[import-failed]: The import failed: SystemExit: 3",
-            "AGENT/hooks/e.py:3: error[non-async-handler]: `f` is not async",
+            "AGENT/hooks/e.py:3: error[sync-handler]: `f` is not async",
         ]
     );
 }

@@ -43,9 +43,11 @@ async def fail(p: ModelRequestPayload) -> ModelRequestPayload:
 async def retry(p: ModelResponsePayload) -> ModelResponsePayload:
     raise RetryModel("again")
 
+hidden = globals()["RetryModel"]  # from the static check, which would refuse it
+
 @modify_incoming_message()
 async def discarded(p: IncomingMessagePayload) -> IncomingMessagePayload:
-    raise RetryModel("again")
+    raise hidden("again")
 
 @modify_outgoing_text()
 async def reject(p: OutgoingTextPayload) -> OutgoingTextPayload:
@@ -212,12 +214,15 @@ def test_a_load_that_fails_raises_what_the_tree_says(write_agent: WriteAgent, tm
         Engine.load(write_agent("@modify_tool_call()\ndef f(p: ToolCallPayload) -> ToolCallPayload: ...\n"))
     assert raised.value.problems == (
         tenterhook.Problem(
-            "non-async-handler",
+            "sync-handler",
             "error",
             "`f` is not async",
             "write `async def` below `@modify_tool_call()`",
             str(tmp_path / "hooks.py"),
             3,
+            5,
+            3,
+            6,
         ),
     )
     with pytest.raises(tenterhook.InterpreterError, match="were not imported within 200ms"):
