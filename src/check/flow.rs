@@ -167,13 +167,11 @@ pub(super) fn catches<'a>(
     handler: &Except,
 ) -> Vec<&'static str> {
     let both = || vec!["HookRejection", "RetryModel"];
-    let Some(caught) = &handler.catches else { return both() };
-    let each: Vec<&Expr> = match &caught.kind {
-        ExprKind::Items(items) => items.iter().collect(),
-        _ => vec![caught],
-    };
+    if handler.catches.is_none() {
+        return both();
+    }
     let mut signals = Vec::new();
-    for expr in each {
+    for expr in handler.caught() {
         match context.dotted(module, &[scope], expr).as_deref() {
             Some("builtins.Exception" | "builtins.BaseException" | "rasa.mantle.hooks.HookControlFlow") => {
                 return both();

@@ -4,11 +4,8 @@ use std::path::PathBuf;
 
 use super::outline::Span;
 use super::project::Project;
-use super::rules;
-use crate::diagnostic::{Diagnostic, Place, Severity};
-
-/// The rule that reports comments which keep nothing away. It is no file of its own: it looks at what the others have found.
-pub(super) const UNUSED_IGNORE: &str = "unused-ignore";
+use super::rules::{self, UNUSED_IGNORE};
+use crate::diagnostic::{Diagnostic, Place};
 
 const MARK: &str = "# tenterhook: ignore[";
 
@@ -46,8 +43,8 @@ pub(super) fn apply(project: &Project, found: &mut Vec<Diagnostic>) {
             }
         };
         found.push(Diagnostic {
-            rule: UNUSED_IGNORE.to_owned(),
-            severity: Severity::Warning,
+            rule: UNUSED_IGNORE.name.to_owned(),
+            severity: UNUSED_IGNORE.severity,
             message,
             hint: Some(hint),
             file: ignore.file,

@@ -201,6 +201,17 @@ pub(crate) struct Keyword {
     pub(crate) value: Expr,
 }
 
+impl Handler {
+    /// The classes that the clause names, each of a tuple by itself; none where it catches everything.
+    pub(crate) fn caught(&self) -> &[Expr] {
+        match &self.catches {
+            Some(Expr { kind: ExprKind::Items(items), .. }) => items,
+            Some(single) => std::slice::from_ref(single),
+            None => &[],
+        }
+    }
+}
+
 impl Expr {
     /// The expressions directly inside this one, in source order.
     pub(crate) fn children(&self) -> Vec<&Expr> {

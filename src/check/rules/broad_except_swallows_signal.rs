@@ -32,7 +32,7 @@ use super::Rule;
 use crate::check::context::{Context, Report};
 use crate::check::flow;
 use crate::check::names::Scope;
-use crate::check::outline::{ExprKind, StmtKind};
+use crate::check::outline::StmtKind;
 use crate::check::walk;
 use crate::diagnostic::Severity;
 
@@ -53,16 +53,10 @@ fn check(context: &Context<'_>, report: &mut Report) {
             });
             let Some(signal) = raised else { return };
             for clause in handlers {
-                let named = clause.catches.as_ref().is_some_and(|caught| {
-                    let each: Vec<_> = match &caught.kind {
-                        ExprKind::Items(items) => items.iter().collect(),
-                        _ => vec![caught],
-                    };
-                    each.iter().any(|expr| {
-                        flow::signal_of(context, handler.module, &scope, expr).is_some()
-                            || context.dotted(handler.module, &[&scope], expr).as_deref()
-                                == Some("rasa.mantle.hooks.HookControlFlow")
-                    })
+                let named = clause.caught().iter().any(|expr| {
+                    flow::signal_of(context, handler.module, &scope, expr).is_some()
+                        || context.dotted(handler.module, &[&scope], expr).as_deref()
+                            == Some("rasa.mantle.hooks.HookControlFlow")
                 });
                 let broad = flow::catches(context, handler.module, &scope, clause).contains(&signal) && !named;
                 if broad && !flow::raises_again(&clause.body) {

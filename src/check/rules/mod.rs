@@ -32,6 +32,8 @@ impl Rule {
     }
 }
 
+pub(in crate::check) use unused_ignore::RULE as UNUSED_IGNORE;
+
 /// The rule of that name.
 pub(crate) fn by_name(name: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.name == name)

@@ -53,11 +53,7 @@ fn check(context: &Context<'_>, report: &mut Report) {
                         Some("asyncio.CancelledError" | "asyncio.exceptions.CancelledError" | "builtins.BaseException")
                     )
                 };
-                let caught = match clause.catches.as_ref().map(|expr| (&expr.kind, expr)) {
-                    None => true,
-                    Some((ExprKind::Items(items), _)) => items.iter().any(catches),
-                    Some((_, expr)) => catches(expr),
-                };
+                let caught = clause.catches.is_none() || clause.caught().iter().any(catches);
                 if caught && !flow::raises_again(&clause.body) {
                     let message = format!("`{}` catches its own cancellation and goes on", function.name);
                     report

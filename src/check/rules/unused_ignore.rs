@@ -20,7 +20,7 @@ use super::Rule;
 use crate::check::context::{Context, Report};
 use crate::diagnostic::Severity;
 
-pub(super) const RULE: Rule =
+pub(in crate::check) const RULE: Rule =
     Rule { name: "unused-ignore", severity: Severity::Warning, source: include_str!("unused_ignore.rs"), check };
 
 /// Nothing: whether a comment is used is known when all other rules have run (`check/ignores.rs`).
