@@ -61,6 +61,26 @@ fn expected(block: &Block) -> Vec<(String, u64, String, String, String)> {
     found
 }
 
+/// A virtual environment of the files that a check looks at, with a few packages and modules of the standard library.
+fn environment() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let library = root.join("lib/python3.11");
+    let packages =
+        ["httpx", "mine", "pydantic", "requests", "structlog"].map(|name| library.join("site-packages").join(name));
+    let modules = ["os", "json", "xml", "asyncio", "typing", "subprocess", "functools", "contextlib", "urllib"];
+    for made in packages.into_iter().chain([root.join("bin")]) {
+        fs::create_dir_all(made).unwrap();
+    }
+    for name in modules {
+        fs::write(library.join(format!("{name}.py")), "").unwrap();
+    }
+    fs::write(root.join("bin/python"), "").unwrap();
+    let home = root.join("bin");
+    fs::write(root.join("pyvenv.cfg"), format!("home = {}\nversion = 3.11.7\n", home.display())).unwrap();
+    folder
+}
+
 fn check(folder: &Path, options: &[&str]) -> Vec<Value> {
     let done = Command::new(env!("CARGO_BIN_EXE_tenterhook"))
         .args(["check", "--output-format", "json"])
@@ -78,6 +98,8 @@ fn every_specification_holds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/specs");
     let mut specs: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     specs.sort();
+    let packages = environment();
+    let python = ["--python", packages.path().to_str().unwrap(), "--target-version", "3.14"];
     let mut rules = std::collections::BTreeSet::new();
     let mut wrong = Vec::new();
     for spec in &specs {
@@ -90,7 +112,7 @@ fn every_specification_holds() {
             }
             let mut expected: Vec<_> = blocks.iter().flat_map(expected).collect();
             rules.extend(expected.iter().map(|(.., rule, _)| rule.clone()));
-            for found in check(agent.path(), &[]) {
+            for found in check(agent.path(), &python) {
                 let file = found["file"].as_str().unwrap().strip_prefix(agent.path().to_str().unwrap()).unwrap()[1..]
                     .to_owned();
                 let (line, rule) = (found["line"].as_u64().unwrap(), found["rule"].as_str().unwrap());
@@ -208,6 +230,45 @@ fn a_path_that_cannot_be_checked_exits_with_2() {
             .contains("There is no rule `bloking-call`\n  hint: did you mean `blocking-call`?")
     );
     assert!(said(&[".", "--target-version", "2.7"]).contains("expected 3.11 to 3.14"));
+}
+
+#[test]
+fn a_watched_agent_is_checked_again_when_a_module_changes() {
+    use std::io::{BufRead as _, BufReader};
+    let agent = tempfile::tempdir().unwrap();
+    let hooks = agent.path().join("hooks.py");
+    let good = "from rasa.mantle.hooks import *\n@on_tool_call()\nasync def f(p: ToolCallPayload) -> None: ...\n";
+    fs::write(&hooks, good.replace("async ", "")).unwrap();
+    let mut watching = Command::new(env!("CARGO_BIN_EXE_tenterhook"))
+        .args(["check", "--watch", "--output-format", "concise"])
+        .arg(agent.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut round = || (lines.next().unwrap(), lines.next().unwrap());
+    let waits = "Watching for changes, Ctrl-C ends".to_owned();
+    assert_eq!(round(), ("1 error, 0 warnings".to_owned(), waits.clone()));
+    fs::write(&hooks, good).unwrap();
+    assert_eq!(round(), ("No problems found".to_owned(), waits.clone()));
+    fs::remove_file(&hooks).unwrap();
+    let (said, _) = round();
+    assert!(said.starts_with("error: Agent folder"), "{said}");
+    fs::create_dir(agent.path().join("hooks")).unwrap();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_types() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_tenterhook")).args(["schema", "check"]).output().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema/check.json");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, &printed.stdout).unwrap();
+    }
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), fs::read_to_string(file).unwrap());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,10 @@ __all__ = ["check"]
 def check(path: str | os.PathLike[str], *, target_version: tuple[int, int] | None = None) -> list[Problem]:
     """Checks the hooks of the agent in the folder ``path``, or one module, as ``tenterhook check`` does.
 
-    ``target_version`` is the Python whose grammar counts, such as ``(3, 11)``; the running one unless given.
+    ``target_version`` is the Python whose grammar counts, such as ``(3, 11)``; unless given, what the settings beside the
+    agent name, else the running one. Those settings also say which rules count.
 
     Raises :class:`tenterhook.AgentError` where there is nothing to check.
     """
-    minor = (target_version or sys.version_info)[1]
+    minor = None if target_version is None else target_version[1]
     return [Problem.of(found) for found in _engine.check(Path(path), minor)]

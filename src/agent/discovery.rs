@@ -1,7 +1,7 @@
 //! Which files of an agent's folder are hook modules: `hooks.py` and `hooks/**/*.py`, both layouts at once.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
@@ -10,35 +10,8 @@ use crate::check::AgentFile;
 /// The hook modules of `root`, relative to it, `hooks.py` first and the others sorted. `__init__.py`, `__pycache__` and hidden
 /// folders are left out; symlinks are followed, each file is given once.
 pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let kind = fs::metadata(root).map_err(|reason| match reason.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound(root.to_owned()),
-        _ => Error::Unreadable { path: root.to_owned(), reason },
-    })?;
-    if !kind.is_dir() {
-        return Err(Error::NotAFolder(root.to_owned()));
-    }
-    let mut found = Vec::new();
-    let single = Path::new("hooks.py");
-    if is_file(&root.join(single))? {
-        found.push(Found::at(root, single.to_owned(), &canonical(root)?)?);
-    }
-    let folder = Path::new("hooks");
-    if root.join(folder).is_dir() {
-        walk(root, folder, &mut Vec::new(), &mut found)?;
-    }
-    // Of several names of one file that which is no link is kept.
-    found.sort_by(|one, other| (one.linked, &one.path).cmp(&(other.linked, &other.path)));
-    let mut seen = HashSet::new();
-    found.retain(|file| seen.insert(file.real.clone()));
-    let mut paths: Vec<_> = found.into_iter().map(|file| file.path).collect();
-    paths.sort_by_key(|path| (path.components().count() > 1, path.clone()));
-    if !paths.is_empty() {
-        Ok(paths)
-    } else if root.join("hooks/__init__.py").is_file() {
-        Err(Error::OnlyInit(root.to_owned()))
-    } else {
-        Err(Error::NoModules(root.to_owned()))
-    }
+    let found = below(root, Path::new("hooks"), is_agent(root)?)?;
+    only_hooks(root, &found)
 }
 
 /// The files that a check of `path` reads: of an agent's folder its hook modules, `lib/`, `tools/` and the modules beside them; a
@@ -48,53 +21,60 @@ pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {
         let name = path.file_name().map_or_else(|| path.to_owned(), PathBuf::from);
         return Ok(vec![(path.to_owned(), name, true)]);
     }
-    let mut files: Vec<AgentFile> = match hook_modules(path) {
-        Ok(modules) => modules.into_iter().map(|below| (path.join(&below), below, true)).collect(),
+    let mut others = below(path, Path::new("hooks"), is_agent(path)?)?;
+    let modules = match only_hooks(path, &others) {
+        Ok(modules) => modules,
         Err(Error::OnlyInit(_)) => Vec::new(),
         Err(other) => return Err(other),
     };
-    let mut others = Vec::new();
-    for folder in ["hooks", "lib", "tools"].map(Path::new) {
-        if path.join(folder).is_dir() {
-            python_files(path, folder, &mut Vec::new(), &mut others)?;
+    others.extend(below(path, Path::new("lib"), false)?);
+    others.extend(below(path, Path::new("tools"), false)?);
+    for entry in entries(path)? {
+        if let Kind::Module { .. } = Kind::of(&entry)? {
+            others.push(Found::new(PathBuf::from(entry.file_name()), PathBuf::new(), false));
         }
     }
-    let beside = fs::read_dir(path).map_err(|reason| Error::Unreadable { path: path.to_owned(), reason })?;
-    for entry in beside.flatten() {
-        let below = PathBuf::from(entry.file_name());
-        if below.extension().is_some_and(|kind| kind == "py") && is_file(&path.join(&below))? {
-            others.push(below);
-        }
-    }
+    let known: HashSet<PathBuf> = modules.iter().cloned().collect();
+    let mut others: Vec<_> = others.into_iter().map(|file| file.path).filter(|below| !known.contains(below)).collect();
     others.sort();
-    let known: HashSet<PathBuf> = files.iter().map(|(_, below, _)| below.clone()).collect();
-    let new = others.into_iter().filter(|below| !known.contains(below));
-    files.extend(new.map(|below| (path.join(&below), below, false)));
-    Ok(files)
+    others.dedup();
+    let of_hooks = modules.into_iter().map(|below| (path.join(&below), below, true));
+    Ok(of_hooks.chain(others.into_iter().map(|below| (path.join(&below), below, false))).collect())
 }
 
-/// All Python files below a folder, `__init__.py` among them.
-fn python_files(root: &Path, folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let full = root.join(folder);
-    let real = canonical(&full)?;
-    if above.contains(&real) {
-        return Ok(());
+/// Whether `root`, which must be a folder, has a module `hooks.py`.
+fn is_agent(root: &Path) -> Result<bool, Error> {
+    let kind = fs::metadata(root).map_err(|reason| match reason.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound(root.to_owned()),
+        _ => Error::Unreadable { path: root.to_owned(), reason },
+    })?;
+    if !kind.is_dir() {
+        return Err(Error::NotAFolder(root.to_owned()));
     }
-    above.push(real);
-    for entry in fs::read_dir(&full).map_err(|reason| Error::Unreadable { path: full.clone(), reason })?.flatten() {
-        let (inside, path) = (folder.join(entry.file_name()), full.join(entry.file_name()));
-        let hidden = entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "__pycache__";
-        if path.is_dir() && !hidden {
-            python_files(root, &inside, above, found)?;
-        } else if path.extension().is_some_and(|kind| kind == "py") && is_file(&path)? {
-            found.push(inside);
-        }
-    }
-    above.pop();
-    Ok(())
+    is_file(&root.join("hooks.py"))
 }
 
-/// A hook module: its path below the root, and the file that it really is.
+/// Of what was found in `hooks.py` and `hooks/` the modules whose hooks are registered.
+fn only_hooks(root: &Path, found: &[Found]) -> Result<Vec<PathBuf>, Error> {
+    let mut modules: Vec<_> = found.iter().filter(|file| !file.path.ends_with("__init__.py")).collect();
+    // Of several names of one file that which is no link is kept.
+    modules.sort_by(|one, other| (one.linked, &one.path).cmp(&(other.linked, &other.path)));
+    let mut seen = HashSet::new();
+    modules.retain(|file| seen.insert(&file.real));
+    let mut paths: Vec<_> = modules.into_iter().map(|file| file.path.clone()).collect();
+    paths.sort_by(|one, other| {
+        (one.components().nth(1).is_some(), one).cmp(&(other.components().nth(1).is_some(), other))
+    });
+    if !paths.is_empty() {
+        Ok(paths)
+    } else if root.join("hooks/__init__.py").is_file() {
+        Err(Error::OnlyInit(root.to_owned()))
+    } else {
+        Err(Error::NoModules(root.to_owned()))
+    }
+}
+
+/// A Python file: its path below the root, and the file that it really is.
 struct Found {
     path: PathBuf,
     real: PathBuf,
@@ -102,41 +82,85 @@ struct Found {
 }
 
 impl Found {
-    /// `above` is the real path of the folder that holds the file.
-    fn at(root: &Path, path: PathBuf, above: &Path) -> Result<Self, Error> {
-        let full = root.join(&path);
-        let kind = fs::symlink_metadata(&full).map_err(|reason| Error::Unreadable { path: full.clone(), reason })?;
-        let name = path.file_name().unwrap_or_default();
-        let real = if kind.is_symlink() { canonical(&full)? } else { above.join(name) };
-        let linked = kind.is_symlink() || !above.ends_with(path.parent().unwrap_or(&path));
-        Ok(Self { path, real, linked })
+    fn new(path: PathBuf, real: PathBuf, linked: bool) -> Self {
+        Self { path, real, linked }
     }
 }
 
-/// Gathers the modules of a folder; `above` holds the real paths of the folders on the way, so that a loop of links ends.
+/// All Python files of a folder of `root`, and the module of the folder's name beside it where there is one.
+fn below(root: &Path, folder: &Path, single: bool) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    if single {
+        let path = folder.with_extension("py");
+        let full = root.join(&path);
+        let linked = full.is_symlink();
+        let real = if linked { canonical(&full)? } else { canonical(root)?.join(&path) };
+        found.push(Found::new(path, real, linked));
+    }
+    if root.join(folder).is_dir() {
+        walk(root, folder, &mut Vec::new(), &mut found)?;
+    }
+    Ok(found)
+}
+
+/// Gathers the Python files of a folder; `above` holds the real paths of the folders on the way, so that a loop of links ends.
 fn walk(root: &Path, folder: &Path, above: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> Result<(), Error> {
     let full = root.join(folder);
-    let unreadable = |reason| Error::Unreadable { path: full.clone(), reason };
     let real = canonical(&full)?;
     if above.contains(&real) {
         return Ok(());
     }
-    above.push(real);
-    for entry in fs::read_dir(&full).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
-        let (inside, path) = (folder.join(&name), full.join(&name));
-        let shown = name.to_string_lossy();
-        if path.is_dir() {
-            if shown != "__pycache__" && !shown.starts_with('.') {
-                walk(root, &inside, above, found)?;
+    let linked = !real.ends_with(folder);
+    above.push(real.clone());
+    for entry in entries(&full)? {
+        let name = entry.file_name();
+        match Kind::of(&entry)? {
+            Kind::Folder if name != "__pycache__" && !name.to_string_lossy().starts_with('.') => {
+                walk(root, &folder.join(&name), above, found)?;
             }
-        } else if path.extension().is_some_and(|kind| kind == "py") && shown != "__init__.py" && is_file(&path)? {
-            let real = above.last().cloned().unwrap_or_default();
-            found.push(Found::at(root, inside, &real)?);
+            Kind::Module { linked: true } => {
+                found.push(Found::new(folder.join(&name), canonical(&entry.path())?, true));
+            }
+            Kind::Module { linked: false } => found.push(Found::new(folder.join(&name), real.join(&name), linked)),
+            Kind::Folder | Kind::Other => {}
         }
     }
     above.pop();
     Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<DirEntry>, Error> {
+    let unreadable = |reason| Error::Unreadable { path: folder.to_owned(), reason };
+    fs::read_dir(folder).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
+}
+
+/// What an entry of a folder is, links followed. The folder itself tells what is no link: the system is not asked again.
+enum Kind {
+    Folder,
+    Module { linked: bool },
+    Other,
+}
+
+impl Kind {
+    fn of(entry: &DirEntry) -> Result<Self, Error> {
+        let unreadable = |reason| Error::Unreadable { path: entry.path(), reason };
+        let kind = entry.file_type().map_err(unreadable)?;
+        let is_module = Path::new(&entry.file_name()).extension().is_some_and(|kind| kind == "py");
+        if kind.is_symlink() {
+            return match fs::metadata(entry.path()) {
+                Ok(kind) if kind.is_dir() => Ok(Self::Folder),
+                Ok(kind) if kind.is_file() && is_module => Ok(Self::Module { linked: true }),
+                // A link to nowhere is an error, not an absence, where it should be a module.
+                Err(reason) if is_module => Err(unreadable(reason)),
+                _ => Ok(Self::Other),
+            };
+        }
+        Ok(match (kind.is_dir(), kind.is_file() && is_module) {
+            (true, _) => Self::Folder,
+            (_, true) => Self::Module { linked: false },
+            _ => Self::Other,
+        })
+    }
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {

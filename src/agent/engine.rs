@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::discovery;
 use super::error::Error;
-use crate::check;
+use super::settings::Settings;
+use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{Call, Dispatcher, HandlerStatistics, QueueLimits};
 use crate::hooks::{
@@ -240,12 +241,10 @@ impl HookEngineBuilder {
     pub fn load(self) -> Result<HookEngine, Error> {
         let root = std::path::absolute(&self.folder)
             .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
-        let files = discovery::hook_modules(&root)?;
-        let mut warnings = self.checked(&root)?;
+        let (modules, mut warnings) = self.admitted(&root)?;
         python::ensure_started(&PythonChoice { asked: self.python, agent: root.clone() })?;
         let loaded = python::load(LoadRequest {
-            root: root.clone(),
-            files,
+            modules,
             within: self.load_timeout,
             observe_timeout: self.observe_timeout,
             modify_timeout: self.modify_timeout,
@@ -273,20 +272,24 @@ impl HookEngineBuilder {
         Ok(HookEngine { root, dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings })
     }
 
-    /// What the static check finds that does not refuse the load.
-    fn checked(&self, root: &Path) -> Result<Vec<Diagnostic>, Error> {
+    /// The hook modules, let through by the static check, and what it finds that does not refuse the load.
+    fn admitted(&self, root: &Path) -> Result<(Admitted, Vec<Diagnostic>), Error> {
+        let modules = discovery::hook_modules(root)?;
         if self.static_check == StaticCheck::Off {
-            return Ok(Vec::new());
+            return Ok((Admitted::unchecked(root, modules), Vec::new()));
         }
-        // The newest grammar: what the linked interpreter does not take its import tells.
-        let found = check::check(&discovery::agent_files(root)?, check::CheckSettings::default());
-        let (errors, mut warnings): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|problem| problem.severity == Severity::Error);
-        match self.static_check {
-            StaticCheck::Error if !errors.is_empty() => Err(Error::Invalid { root: root.to_owned(), problems: errors }),
-            _ => {
-                warnings.extend(errors);
-                Ok(warnings)
+        let settings = Settings::near(root)?;
+        let files = discovery::agent_files(root)?;
+        let wanted = |problem: &Diagnostic| settings.wants(problem);
+        match Admitted::after_check(root, modules.clone(), &files, &settings.for_check(python::linked_minor()), wanted)
+        {
+            Ok(admitted) => Ok(admitted),
+            Err(problems) if self.static_check == StaticCheck::Warn => {
+                Ok((Admitted::unchecked(root, modules), problems))
+            }
+            Err(mut problems) => {
+                problems.retain(|problem| problem.severity == Severity::Error);
+                Err(Error::Invalid { root: root.to_owned(), problems })
             }
         }
     }

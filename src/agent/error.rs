@@ -40,6 +40,14 @@ pub enum Error {
         #[source]
         reason: std::io::Error,
     },
+    /// A settings file says something that is not understood.
+    #[error("Settings `{}`: {message}", file.display())]
+    Settings {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong in it.
+        message: String,
+    },
     /// The modules are not well formed.
     #[error("The hooks in `{}` cannot be loaded\n{}", root.display(), Listed(problems))]
     Invalid {

@@ -13,7 +13,7 @@ pub(super) struct Context<'a> {
     pub(super) project: &'a Project,
     pub(super) names: Names<'a>,
     pub(super) handlers: Vec<Handler<'a>>,
-    pub(super) settings: CheckSettings,
+    pub(super) settings: &'a CheckSettings,
 }
 
 impl<'a> Context<'a> {

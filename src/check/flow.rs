@@ -63,9 +63,7 @@ impl<'a> Search<'_, 'a> {
             {
                 self.found.push(Raised { signal, module, span: statement.span, path: path.clone() });
             }
-            for expr in walk::own_expressions(statement) {
-                self.calls(module, scope, expr, caught, path);
-            }
+            walk::each_expression(statement, &mut |expr| self.calls(module, scope, expr, caught, path));
             match &statement.kind {
                 StmtKind::Try { body, handlers, orelse, finally } => {
                     let mut inside = caught.to_vec();
@@ -107,8 +105,8 @@ impl<'a> Search<'_, 'a> {
     ) {
         let mut called = Vec::new();
         walk::within(expr, &mut |expr| {
-            if let ExprKind::Call { function, .. } = &expr.kind {
-                called.push((function, expr.span));
+            if let ExprKind::Call(call) = &expr.kind {
+                called.push((&call.function, expr.span));
             }
         });
         for (function, span) in called {
@@ -129,7 +127,7 @@ pub(super) fn signal_of<'a>(
     expr: &Expr,
 ) -> Option<&'static str> {
     match &expr.kind {
-        ExprKind::Call { function, .. } => signal_of(context, module, scope, function),
+        ExprKind::Call(call) => signal_of(context, module, scope, &call.function),
         ExprKind::Name(name) => {
             if let Some(value) = scope.value_of(name)
                 && !std::ptr::eq(value, expr)

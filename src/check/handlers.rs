@@ -68,6 +68,11 @@ impl<'a> Finder<'a, '_> {
                     self.nested(function, &scopes);
                 }
                 StmtKind::Class(class) => self.body(&class.body, Placement::Class(&class.name), inner),
+                StmtKind::Expr(value) | StmtKind::Assign { value: Some(value), .. }
+                    if placement == Placement::Module =>
+                {
+                    self.applied(value, placement, inner);
+                }
                 _ => {
                     for block in walk::blocks(statement) {
                         self.body(block, placement, inner);
@@ -77,11 +82,25 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
+    /// `on_tool_call()(watch)`: a decorator that is called on a function of the module.
+    fn applied(&mut self, value: &'a Expr, placement: Placement<'a>, inner: &[&Scope<'a>]) {
+        let ExprKind::Call(call) = &value.kind else { return };
+        let (decorator, [decorated]) = (&call.function, call.arguments.as_slice()) else { return };
+        let ExprKind::Call(_) = &decorator.kind else { return };
+        match self.names.resolve(self.module, inner, decorated) {
+            Some(Target::Function(module, function)) if module == self.module => {
+                self.decorator(function, decorator, placement, inner);
+            }
+            // `on_tool_call()(on_tool_result()(watch))`
+            _ => self.applied(decorated, placement, inner),
+        }
+    }
+
     fn nested(&mut self, outer: &'a Function, inner: &[&Scope<'a>]) {
         let mut returned = Vec::new();
         walk::statements(&outer.body, &mut |statement| {
             if let StmtKind::Return(Some(Expr { kind: ExprKind::Name(name), .. })) = &statement.kind {
-                returned.push(name.as_str());
+                returned.push(&**name);
             }
         });
         let mut functions = Vec::new();
@@ -106,9 +125,7 @@ impl<'a> Finder<'a, '_> {
         inner: &[&Scope<'a>],
     ) {
         let (called, arguments) = match &decorator.kind {
-            ExprKind::Call { function, arguments, keywords } => {
-                (&**function, Some((arguments.as_slice(), keywords.as_slice())))
-            }
+            ExprKind::Call(call) => (&call.function, Some((call.arguments.as_slice(), call.keywords.as_slice()))),
             _ => (decorator, None),
         };
         let Some((spec, lane, direct)) = self.hook(called, inner) else { return };
@@ -129,8 +146,8 @@ impl<'a> Finder<'a, '_> {
                 let scope = Scope::of(module, &maker.parameters, &maker.body);
                 let mut made = None;
                 walk::statements(&maker.body, &mut |statement| {
-                    if let StmtKind::Return(Some(Expr { kind: ExprKind::Call { function, .. }, .. })) = &statement.kind
-                        && let Some(Target::Outside(dotted)) = self.names.resolve(module, &[&scope], function)
+                    if let StmtKind::Return(Some(Expr { kind: ExprKind::Call(call), .. })) = &statement.kind
+                        && let Some(Target::Outside(dotted)) = self.names.resolve(module, &[&scope], &call.function)
                     {
                         made = dotted.strip_prefix(HOOKS).and_then(|rest| by_name(rest.strip_prefix('.')?));
                     }

@@ -68,7 +68,7 @@ fn gather(project: &Project) -> Vec<Ignore> {
                 && let Some(length) = line[at + MARK.len()..].find(']')
             {
                 let names = &line[at + MARK.len()..at + MARK.len() + length];
-                let place = module.place(Span { start: start + at, end: start + at + MARK.len() + length + 1 });
+                let place = module.place(Span::new(start + at, start + at + MARK.len() + length + 1));
                 for rule in names.split(',').map(str::trim).filter(|rule| !rule.is_empty()) {
                     ignores.push(Ignore {
                         file: module.file.clone(),

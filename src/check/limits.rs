@@ -17,6 +17,9 @@ const DEEPEST_CHAIN: usize = 500;
 /// The stack of the thread that checks: room for the longest chain of operators that a file of [`LARGEST`] can hold.
 const STACK: usize = 1 << 30;
 
+/// From so many modules on the work is shared among threads.
+pub(super) const MANY: usize = 8;
+
 /// Runs `work` where deep source does no harm.
 pub(super) fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
@@ -38,8 +41,7 @@ pub(super) fn refusal(source: &str) -> Option<SyntaxProblem> {
         let message = format!("The file has {} bytes; at most {LARGEST} are checked", source.len());
         return Some(SyntaxProblem { span: Span::default(), message });
     }
-    let at =
-        |at: usize, message: &str| Some(SyntaxProblem { span: Span { start: at, end: at }, message: message.into() });
+    let at = |at: usize, message: &str| Some(SyntaxProblem { span: Span::new(at, at), message: message.into() });
     let (mut depth, mut prefixes) = (0_usize, 0_usize);
     for (index, byte) in source.bytes().enumerate() {
         match byte {

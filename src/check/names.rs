@@ -1,6 +1,6 @@
 //! What a name means: imports with aliases, star imports, re-assignment, and the agent's own modules followed.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::outline::{Class, Expr, ExprKind, Function, Parameter, Stmt, StmtKind};
 use super::project::Project;
@@ -91,7 +91,7 @@ impl<'a> Names<'a> {
         match &expr.kind {
             ExprKind::Name(name) => {
                 for (depth, scope) in inner.iter().enumerate().rev() {
-                    if let Some(binding) = scope.bound.get(name.as_str()) {
+                    if let Some(binding) = scope.bound.get(&**name) {
                         return self.follow(module, &inner[..=depth], *binding, left);
                     }
                 }
@@ -152,17 +152,22 @@ impl<'a> Names<'a> {
 
     /// An agent's module by the words of an import, or the dotted name of one outside.
     pub(super) fn module_named(&self, module: usize, name: &str, level: u32) -> Result<usize, String> {
-        let dotted = if level == 0 {
+        let dotted = self.dotted_module(module, name, level);
+        match self.project.by_name.get(&dotted) {
+            Some(index) => Ok(*index),
+            None => Err(published(dotted)),
+        }
+    }
+
+    /// The dotted name of a module by the words of an import.
+    pub(super) fn dotted_module(&self, module: usize, name: &str, level: u32) -> String {
+        if level == 0 {
             name.to_owned()
         } else {
             let mut package: Vec<_> = self.project.modules[module].package.split('.').collect();
             package.truncate(package.len().saturating_sub(level as usize - 1));
             package.extend((!name.is_empty()).then_some(name));
             package.join(".")
-        };
-        match self.project.by_name.get(&dotted) {
-            Some(index) => Ok(*index),
-            None => Err(published(dotted)),
         }
     }
 }
@@ -261,6 +266,15 @@ impl<'a> Scope<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether the engine gives a module of that name: what hook modules are written against, our own package, and the packages
+/// on the way.
+pub(super) fn is_given(dotted: &str) -> bool {
+    let is_ours = |given: &str| given == dotted || given.strip_prefix(dotted).is_some_and(|rest| rest.starts_with('.'));
+    [HOOKS, "rasa.calm_v2.hooks"].into_iter().any(is_ours)
+        || dotted == "tenterhook"
+        || dotted.starts_with("tenterhook.")
 }
 
 /// The published spelling of a dotted name: the older package, and our own, are the same module.

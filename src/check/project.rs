@@ -15,6 +15,8 @@ use crate::diagnostic::{Diagnostic, Place, Severity};
 pub(super) struct Project {
     pub(super) modules: Vec<ModuleSource>,
     pub(super) by_name: HashMap<String, usize>,
+    /// The folders that the agent's own modules are found in.
+    pub(super) roots: Vec<PathBuf>,
 }
 
 /// One module.
@@ -44,20 +46,31 @@ impl Project {
             }
         }
         let by_name = modules.iter().enumerate().map(|(index, module)| (module.name.clone(), index)).collect();
-        (Self { modules, by_name }, unreadable)
+        (Self { modules, by_name, roots: roots_of(files) }, unreadable)
     }
 
     /// A project of one module, given as text.
     pub(super) fn of_text(file: &Path, text: String, minor: u8) -> Self {
         let module = ModuleSource::new(file, Path::new("hooks.py"), text, true, minor);
-        Self { by_name: HashMap::from([(module.name.clone(), 0)]), modules: vec![module] }
+        let roots = vec![PathBuf::from(".")];
+        Self { by_name: HashMap::from([(module.name.clone(), 0)]), modules: vec![module], roots }
     }
+}
+
+/// The agent's folder; of a file that is checked alone, the folders that may be it.
+fn roots_of(files: &[AgentFile]) -> Vec<PathBuf> {
+    let Some((file, below, _)) = files.first() else { return Vec::new() };
+    let depth = below.components().count();
+    let root = file.ancestors().nth(depth).map(Path::to_owned).unwrap_or_default();
+    let alone = files.len() == 1 && depth == 1;
+    let above = root.ancestors().skip(1).take(2).map(Path::to_owned).collect::<Vec<_>>();
+    std::iter::once(root).chain(above.into_iter().filter(|_| alone)).collect()
 }
 
 /// Works on parts of the files at once, as many as there are cores; the answers keep the order.
 fn in_parts<T: Send>(files: &[AgentFile], work: impl Fn(&[AgentFile]) -> Vec<T> + Sync) -> Vec<T> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(8);
-    if files.len() < 8 || cores == 1 {
+    if files.len() < limits::MANY || cores == 1 {
         return work(files);
     }
     thread::scope(|scope| {
@@ -121,8 +134,8 @@ impl ModuleSource {
 
     /// Where a stretch of the source is; lines and columns from 1, columns in characters.
     pub(super) fn place(&self, span: Span) -> Place {
-        let (line, column) = self.position(span.start);
-        let (end_line, end_column) = self.position(span.end.max(span.start));
+        let (line, column) = self.position(span.start());
+        let (end_line, end_column) = self.position(span.end().max(span.start()));
         Place { line, column, end_line, end_column }
     }
 

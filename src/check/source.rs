@@ -6,7 +6,8 @@ use rustpython_parser::{Mode, ParseOptions, parse_unchecked};
 use rustpython_text_size::{Ranged, TextRange};
 
 use super::outline::{
-    Alias, Class, Expr, ExprKind, Function, Handler, Keyword, Module, Parameter, ParameterKind, Span, Stmt, StmtKind,
+    Alias, Call, Class, Expr, ExprKind, Function, Handler, Keyword, Module, Parameter, ParameterKind, Span, Stmt,
+    StmtKind,
 };
 
 /// Something that the grammar of the target version does not take.
@@ -15,6 +16,9 @@ pub(super) struct SyntaxProblem {
     pub(super) span: Span,
     pub(super) message: String,
 }
+
+/// The minor version of the oldest Python that is supported.
+pub(crate) const OLDEST_MINOR: u8 = 11;
 
 /// The minor version of the newest Python whose grammar is known.
 pub(crate) const NEWEST_MINOR: u8 = 14;
@@ -48,7 +52,7 @@ pub(super) fn parse(source: &str, minor: u8) -> (Module, Vec<SyntaxProblem>) {
 }
 
 fn span(range: TextRange) -> Span {
-    Span { start: range.start().to_usize(), end: range.end().to_usize() }
+    Span::new(range.start().to_usize(), range.end().to_usize())
 }
 
 fn body(statements: &[ast::Stmt]) -> Vec<Stmt> {
@@ -181,12 +185,12 @@ fn handler(handler: &ast::ExceptHandler) -> Handler {
 fn expr(expression: &ast::Expr) -> Expr {
     let boxed = |inner: &ast::Expr| Box::new(expr(inner));
     let kind = match expression {
-        ast::Expr::Name(name) => ExprKind::Name(name.id.to_string()),
+        ast::Expr::Name(name) => ExprKind::Name(name.id.as_str().into()),
         ast::Expr::Attribute(attribute) => {
-            ExprKind::Attribute { base: boxed(&attribute.value), name: attribute.attr.to_string() }
+            ExprKind::Attribute { base: boxed(&attribute.value), name: attribute.attr.as_str().into() }
         }
-        ast::Expr::Call(call) => ExprKind::Call {
-            function: boxed(&call.func),
+        ast::Expr::Call(call) => ExprKind::Call(Box::new(Call {
+            function: expr(&call.func),
             arguments: call.arguments.args.iter().map(expr).collect(),
             keywords: call
                 .arguments
@@ -197,11 +201,11 @@ fn expr(expression: &ast::Expr) -> Expr {
                     value: expr(&keyword.value),
                 })
                 .collect(),
-        },
+        })),
         ast::Expr::Await(inner) => ExprKind::Await(boxed(&inner.value)),
         ast::Expr::Yield(inner) => ExprKind::Yield(inner.value.as_deref().map(boxed)),
         ast::Expr::YieldFrom(inner) => ExprKind::Yield(Some(boxed(&inner.value))),
-        ast::Expr::StringLiteral(text) => ExprKind::Text(text.value.to_str().to_owned()),
+        ast::Expr::StringLiteral(text) => ExprKind::Text(text.value.to_str().into()),
         ast::Expr::NumberLiteral(number) => match &number.value {
             Number::Int(whole) => ExprKind::Integer(whole.as_i64()),
             Number::Float(_) | Number::Complex { .. } => ExprKind::Float,
@@ -231,7 +235,7 @@ fn expr(expression: &ast::Expr) -> Expr {
 }
 
 /// The expressions directly inside one that the outline has no kind for.
-fn children(expression: &ast::Expr) -> Vec<Expr> {
+fn children(expression: &ast::Expr) -> Box<[Expr]> {
     struct Gather(Vec<Expr>);
     impl<'a> SourceOrderVisitor<'a> for Gather {
         fn visit_expr(&mut self, inner: &'a ast::Expr) {
@@ -240,7 +244,7 @@ fn children(expression: &ast::Expr) -> Vec<Expr> {
     }
     let mut gather = Gather(Vec::new());
     walk_expr(&mut gather, expression);
-    gather.0
+    gather.0.into()
 }
 
 #[cfg(test)]

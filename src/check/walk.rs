@@ -6,65 +6,66 @@ use super::outline::{Expr, Stmt, StmtKind};
 pub(super) fn statements<'a>(body: &'a [Stmt], see: &mut dyn FnMut(&'a Stmt)) {
     for statement in body {
         see(statement);
-        for block in blocks(statement) {
-            statements(block, see);
-        }
+        each_block(statement, &mut |block| statements(block, see));
     }
 }
 
 /// Shows every expression of a body, outermost first, lambdas included, bodies of functions and classes left out.
 pub(super) fn expressions<'a>(body: &'a [Stmt], see: &mut dyn FnMut(&'a Expr)) {
     statements(body, &mut |statement| {
-        for expr in own_expressions(statement) {
-            within(expr, see);
-        }
+        each_expression(statement, &mut |expr| within(expr, see));
     });
 }
 
 /// Shows an expression and all in it, outermost first.
 pub(super) fn within<'a>(expr: &'a Expr, see: &mut dyn FnMut(&'a Expr)) {
     see(expr);
-    for child in expr.children() {
-        within(child, see);
+    expr.each_child(&mut |child| within(child, see));
+}
+
+/// Shows the blocks of a statement, those of functions and classes left out.
+pub(super) fn each_block<'a>(statement: &'a Stmt, see: &mut dyn FnMut(&'a [Stmt])) {
+    match &statement.kind {
+        StmtKind::If(arms) => arms.iter().for_each(|(_, body)| see(body)),
+        StmtKind::Loop { body, orelse, .. } => [body, orelse].into_iter().for_each(|block| see(block)),
+        StmtKind::Try { body, handlers, orelse, finally } => {
+            see(body);
+            for block in handlers.iter().map(|handler| &handler.body).chain([orelse, finally]) {
+                see(block);
+            }
+        }
+        StmtKind::With { body, .. } => see(body),
+        StmtKind::Match { cases, .. } => cases.iter().for_each(|body| see(body)),
+        _ => {}
     }
 }
 
 /// The blocks of a statement, those of functions and classes left out.
 pub(super) fn blocks(statement: &Stmt) -> Vec<&[Stmt]> {
-    match &statement.kind {
-        StmtKind::If(arms) => arms.iter().map(|(_, body)| body.as_slice()).collect(),
-        StmtKind::Loop { body, orelse, .. } => vec![body, orelse],
-        StmtKind::Try { body, handlers, orelse, finally } => std::iter::once(body.as_slice())
-            .chain(handlers.iter().map(|handler| handler.body.as_slice()))
-            .chain([orelse.as_slice(), finally])
-            .collect(),
-        StmtKind::With { body, .. } => vec![body],
-        StmtKind::Match { cases, .. } => cases.iter().map(Vec::as_slice).collect(),
-        _ => Vec::new(),
-    }
+    let mut blocks = Vec::new();
+    each_block(statement, &mut |block| blocks.push(block));
+    blocks
 }
 
-/// The expressions that stand directly in a statement.
-pub(super) fn own_expressions(statement: &Stmt) -> Vec<&Expr> {
+/// Shows the expressions that stand directly in a statement.
+pub(super) fn each_expression<'a>(statement: &'a Stmt, see: &mut dyn FnMut(&'a Expr)) {
     match &statement.kind {
-        StmtKind::Function(function) => function.decorators.iter().collect(),
-        StmtKind::Class(class) => class.decorators.iter().chain(&class.bases).collect(),
-        StmtKind::Assign { targets, value } => targets.iter().chain(value).collect(),
-        StmtKind::Change { target, value } => vec![target, value],
-        StmtKind::Delete(targets) => targets.iter().collect(),
-        StmtKind::Return(value) => value.iter().collect(),
-        StmtKind::Raise { exception, cause } => exception.iter().chain(cause).collect(),
-        StmtKind::Expr(value) => vec![value],
-        StmtKind::If(arms) => arms.iter().filter_map(|(test, _)| test.as_ref()).collect(),
-        StmtKind::Loop { head, target, .. } => std::iter::once(head).chain(target).collect(),
-        StmtKind::Try { handlers, .. } => handlers.iter().filter_map(|handler| handler.catches.as_ref()).collect(),
+        StmtKind::Function(function) => function.decorators.iter().for_each(see),
+        StmtKind::Class(class) => class.decorators.iter().chain(&class.bases).for_each(see),
+        StmtKind::Assign { targets, value } => targets.iter().chain(value).for_each(see),
+        StmtKind::Change { target, value } => [target, value].into_iter().for_each(see),
+        StmtKind::Delete(targets) => targets.iter().for_each(see),
+        StmtKind::Return(value) => value.iter().for_each(see),
+        StmtKind::Raise { exception, cause } => exception.iter().chain(cause).for_each(see),
+        StmtKind::Expr(value) => see(value),
+        StmtKind::If(arms) => arms.iter().filter_map(|(test, _)| test.as_ref()).for_each(see),
+        StmtKind::Loop { head, target, .. } => std::iter::once(head).chain(target).for_each(see),
+        StmtKind::Try { handlers, .. } => handlers.iter().filter_map(|handler| handler.catches.as_ref()).for_each(see),
         StmtKind::With { items, .. } => {
-            items.iter().flat_map(|(item, target)| std::iter::once(item).chain(target)).collect()
+            items.iter().flat_map(|(item, target)| std::iter::once(item).chain(target)).for_each(see);
         }
-        StmtKind::Match { subject, .. } => vec![subject],
-        StmtKind::Assert { test, message } => std::iter::once(test).chain(message).collect(),
-        StmtKind::Import(_) | StmtKind::ImportFrom { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Other => {
-            Vec::new()
-        }
+        StmtKind::Match { subject, .. } => see(subject),
+        StmtKind::Assert { test, message } => std::iter::once(test).chain(message).for_each(see),
+        StmtKind::Import(_) | StmtKind::ImportFrom { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Other => {}
     }
 }

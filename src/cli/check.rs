@@ -8,14 +8,14 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
-use super::settings::Settings;
 use super::{Global, Status, logging, say};
-use crate::agent::{Error, StaticCheck, agent_files};
-use crate::check::{self, CheckSettings, NEWEST_MINOR, RULES};
+use crate::agent::{Error, Settings, StaticCheck, agent_files};
+use crate::check::{self, CheckSettings, Installed, RULES, parse_version};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
-use crate::python;
+use crate::python::{self, PythonChoice};
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct CheckArgs {
     /// Agents' folders, or single modules; `-`: a module on stdin
     #[arg(required = true)]
@@ -29,7 +29,7 @@ pub(super) struct CheckArgs {
     /// Do not look for these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// The Python whose grammar counts, such as 3.11 [default: the newest that is known]
+    /// The Python whose grammar counts, such as 3.11 [default: that of the linked interpreter]
     #[arg(long, value_name = "3.x", value_parser = parse_version)]
     target_version: Option<u8>,
     /// How the problems look on stdout
@@ -41,6 +41,9 @@ pub(super) struct CheckArgs {
     /// Count the problems by rule
     #[arg(long)]
     statistics: bool,
+    /// Check again whenever a module changes, until Ctrl-C
+    #[arg(long, conflicts_with = "import")]
+    watch: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -66,36 +69,40 @@ pub(super) struct ExplainArgs {
     rule: String,
 }
 
-pub(super) fn parse_version(text: &str) -> Result<u8, String> {
-    let minor = text.strip_prefix("3.").and_then(|minor| minor.parse().ok());
-    minor
-        .filter(|minor| (11..=NEWEST_MINOR).contains(minor))
-        .ok_or_else(|| format!("expected 3.11 to 3.{NEWEST_MINOR}"))
-}
-
 pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
     for name in arguments.select.iter().chain(&arguments.ignore) {
         known(name)?;
     }
+    if arguments.watch {
+        anyhow::ensure!(
+            !arguments.paths.iter().any(|path| path == Path::new("-")),
+            "Stdin cannot be watched\n  hint: give folders or files"
+        );
+        return super::watch::repeat(&arguments.paths, || once(arguments, global));
+    }
+    once(arguments, global)
+}
+
+/// Checks all paths once and shows what is found.
+fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
     let mut stdin = None;
     let mut found = Vec::new();
     for path in &arguments.paths {
-        if path == Path::new("-") {
+        let is_stdin = path == Path::new("-");
+        let settings = Settings::near(if is_stdin { Path::new(".") } else { path })?;
+        let made_for = check_settings(arguments, &settings, path, global)?;
+        let mut problems = if is_stdin {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
-            let settings = Settings::near(Path::new("."))?;
-            let problems = check::check_text(Path::new("<stdin>"), text.clone(), check_settings(arguments, &settings));
-            found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
-            stdin = Some(text);
+            check::check_text(Path::new("<stdin>"), stdin.insert(text).clone(), &made_for)
         } else {
-            let settings = Settings::near(path)?;
-            let mut problems = check::check(&agent_files(path)?, check_settings(arguments, &settings));
-            if arguments.import {
-                let more = imported(path, global, &problems)?;
-                problems.extend(more);
-            }
-            found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
+            check::check(&agent_files(path)?, &made_for)
+        };
+        if arguments.import && !is_stdin {
+            let more = imported(path, global, &problems)?;
+            problems.extend(more);
         }
+        found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
     }
     if arguments.strict {
         for problem in &mut found {
@@ -125,20 +132,34 @@ pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Stat
 }
 
 /// The command line wins over the settings of a file.
-fn check_settings(arguments: &CheckArgs, settings: &Settings) -> CheckSettings {
-    let default = CheckSettings::default();
-    CheckSettings {
-        minor: arguments.target_version.or(settings.target_version).unwrap_or(default.minor),
-        turn_budget_ms: settings.turn_budget_ms,
-        iterations: settings.max_iterations.unwrap_or(default.iterations),
+fn check_settings(
+    arguments: &CheckArgs,
+    settings: &Settings,
+    path: &Path,
+    global: &Global,
+) -> anyhow::Result<CheckSettings> {
+    let agent = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let choice = PythonChoice { asked: global.python.clone(), agent: agent.to_owned() };
+    let installed = match python::chosen(&choice) {
+        Ok(executable) => Installed::of(&executable),
+        Err(error) if choice.asked.is_some() => return Err(error.into()),
+        Err(_) => None,
+    };
+    if installed.is_none() {
+        tracing::info!(
+            "The environment's packages are not known: `import-not-found` looks at the agent's own modules only"
+        );
     }
+    let minor = arguments.target_version.or(settings.target_version).unwrap_or_else(python::linked_minor);
+    Ok(CheckSettings { installed, ..settings.for_check(minor) })
 }
 
 fn is_wanted(problem: &Diagnostic, arguments: &CheckArgs, settings: &Settings) -> bool {
-    let select = if arguments.select.is_empty() { &settings.select } else { &arguments.select };
-    (select.is_empty() || select.contains(&problem.rule))
-        && !arguments.ignore.contains(&problem.rule)
-        && !settings.ignores(&problem.rule, &problem.file)
+    let selected = match arguments.select.as_slice() {
+        [] => settings.select.is_empty() || settings.select.contains(&problem.rule),
+        select => select.contains(&problem.rule),
+    };
+    selected && !arguments.ignore.contains(&problem.rule) && !settings.ignores(&problem.rule, &problem.file)
 }
 
 /// What the import of an agent's modules finds beyond `known`.
@@ -172,15 +193,7 @@ pub(super) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Status> {
 
 /// The rule of that name, or an error with the nearest.
 fn known(name: &str) -> anyhow::Result<&'static check::Rule> {
-    check::by_name(name).ok_or_else(|| unknown_rule(name))
-}
-
-/// The error about a name that is no rule.
-pub(super) fn unknown_rule(name: &str) -> anyhow::Error {
-    let near = check::nearest(name, RULES.iter().map(|rule| rule.name));
-    let hint =
-        near.map_or_else(|| "`tenterhook rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
-    anyhow::anyhow!("There is no rule `{name}`\n  hint: {hint}")
+    check::by_name(name).ok_or_else(|| anyhow::anyhow!(check::unknown_rule(name)))
 }
 
 fn rendering(format: CheckFormat) -> Rendering {

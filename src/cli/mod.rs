@@ -4,8 +4,9 @@ mod check;
 mod logging;
 mod points;
 mod run;
-mod settings;
+mod schema;
 mod stubs;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -91,6 +92,8 @@ enum Command {
     Rules,
     /// Print the page of a rule: what, why, a bad and a good example
     Explain(check::ExplainArgs),
+    /// Print the JSON schema of a machine-readable output
+    Schema(schema::SchemaArgs),
     /// List the points of a turn, or what an agent registers at them
     Points(points::PointsArgs),
     /// Write type stubs, so that mypy and pyright resolve `rasa.mantle.hooks`
@@ -113,6 +116,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Check(arguments) => check::run(arguments, &cli.global),
         Command::Rules => check::rules(),
         Command::Explain(arguments) => check::explain(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
         Command::Points(arguments) => points::run(arguments, &cli.global),
         Command::Stubs(arguments) => stubs::run(arguments),
     };

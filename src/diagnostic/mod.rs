@@ -2,15 +2,16 @@
 
 mod render;
 
-pub(crate) use render::{Rendering, render};
+pub(crate) use render::{Rendering, render, schema};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How bad a problem is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Unwise, or surely not meant.
@@ -30,7 +31,7 @@ impl Severity {
 }
 
 /// A problem that the author of a file can mend.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// The rule's name, such as `duplicate-modify`.
     pub rule: String,
@@ -42,6 +43,7 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// The file.
     #[serde(serialize_with = "as_shown")]
+    #[schemars(with = "String")]
     pub file: PathBuf,
     /// The line, from 1, where it is known.
     pub line: Option<u32>,
@@ -54,7 +56,7 @@ pub struct Diagnostic {
 }
 
 /// A stretch of a file: lines and columns from 1, columns in characters, the end exclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Place {
     /// The line of its first character.
     #[serde(skip)]
@@ -68,12 +70,13 @@ pub struct Place {
 }
 
 /// Another place that a problem concerns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Related {
     /// What is there.
     pub message: String,
     /// The file.
     #[serde(serialize_with = "as_shown")]
+    #[schemars(with = "String")]
     pub file: PathBuf,
     /// The line, from 1.
     pub line: u32,

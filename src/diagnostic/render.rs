@@ -6,6 +6,8 @@ use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Diagnostic, Place, Severity};
@@ -30,6 +32,23 @@ pub(crate) enum Rendering {
     Junit,
 }
 
+/// The problems that a check has found.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tenterhook check")]
+struct Report<'a> {
+    /// Raised when the shape changes.
+    #[schemars(extend("const" = JSON_VERSION))]
+    version: u32,
+    /// The problems, sorted by file and place.
+    diagnostics: &'a [Diagnostic],
+}
+
+/// The JSON schema of [`Rendering::Json`].
+pub(crate) fn schema() -> Value {
+    let generator: SchemaGenerator = SchemaSettings::draft2020_12().for_serialize().into();
+    generator.into_root_schema_for::<Report<'_>>().to_value()
+}
+
 /// Shows problems; `source` gives the text of a file where it is known.
 pub(crate) fn render(
     problems: &[Diagnostic],
@@ -43,7 +62,7 @@ pub(crate) fn render(
             writeln!(text, "{}", shown.split('\n').next().unwrap_or_default()).expect(TAKES_ALL);
             text
         }),
-        Rendering::Json => format!("{:#}\n", json!({"version": JSON_VERSION, "diagnostics": problems})),
+        Rendering::Json => format!("{:#}\n", json!(Report { version: JSON_VERSION, diagnostics: problems })),
         Rendering::Github => github(problems),
         Rendering::Sarif => format!("{:#}\n", sarif(problems)),
         Rendering::Junit => junit(problems),

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pythonize::pythonize;
 
-use crate::agent::agent_files;
-use crate::check::{CheckSettings, NEWEST_MINOR};
+use crate::agent::{Error, Settings, agent_files};
+use crate::check::{CheckSettings, Installed, NEWEST_MINOR};
+use crate::python::PythonChoice;
 use crate::{cli, python};
 
 /// The native half of the package `tenterhook`; `_engine.pyi` describes it.
@@ -26,12 +27,20 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
-/// Checks the hooks in a folder, or one module, for Python 3.`minor`, without importing them; gives the problems as dicts.
+/// Checks the hooks in a folder, or one module, without importing them, for Python 3.`minor`, or for the version that the
+/// settings name, or for the running one; gives the problems as dicts.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-fn check(py: Python<'_>, path: PathBuf, minor: u8) -> PyResult<Bound<'_, PyAny>> {
-    let settings = CheckSettings { minor: minor.min(NEWEST_MINOR), ..CheckSettings::default() };
-    let found = py.detach(|| agent_files(&path).map(|files| crate::check::check(&files, settings)));
+fn check(py: Python<'_>, path: PathBuf, minor: Option<u8>) -> PyResult<Bound<'_, PyAny>> {
+    let found = py.detach(|| -> Result<_, Error> {
+        let settings = Settings::near(&path)?;
+        let installed = python::chosen(&PythonChoice::default()).ok().and_then(|executable| Installed::of(&executable));
+        let minor = minor.or(settings.target_version).unwrap_or_else(python::linked_minor);
+        let made_for = CheckSettings { installed, ..settings.for_check(minor.min(NEWEST_MINOR)) };
+        let mut found = crate::check::check(&agent_files(&path)?, &made_for);
+        found.retain(|problem| settings.wants(problem));
+        Ok(found)
+    });
     match found {
         Ok(found) => Ok(pythonize(py, &found)?),
         Err(error) => Err(exceptions::load_error(py, &error)),

@@ -54,7 +54,7 @@ struct Facts {
     executable: PathBuf,
 }
 
-fn find(choice: &PythonChoice) -> Result<PathBuf, Error> {
+pub(super) fn find(choice: &PythonChoice) -> Result<PathBuf, Error> {
     if let Some(asked) = &choice.asked {
         let executable = executable_of(asked);
         return if executable.is_file() {

@@ -52,6 +52,29 @@ pub(super) fn executable_of(path: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
+/// The interpreter that a load would run, found without running it.
+pub(crate) fn chosen(choice: &PythonChoice) -> Result<PathBuf, Error> {
+    #[cfg(not(Py_LIMITED_API))]
+    return super::environment::find(choice);
+    #[cfg(Py_LIMITED_API)]
+    match &choice.asked {
+        Some(asked) => Ok(executable_of(asked)),
+        None => Python::attach(|py| {
+            let executable = py.import("sys").and_then(|sys| sys.getattr("executable")?.extract::<PathBuf>());
+            executable.map_err(|error| Error::Start(error.to_string()))
+        }),
+    }
+}
+
+/// The minor version of the Python that this engine is linked to, or runs in.
+pub(crate) fn linked_minor() -> u8 {
+    #[cfg(not(Py_LIMITED_API))]
+    let minor = super::start::linked_version().split('.').nth(1).and_then(|minor| minor.parse().ok());
+    #[cfg(Py_LIMITED_API)]
+    let minor = Some(Python::attach(|py| py.version_info().minor));
+    minor.unwrap_or(crate::check::OLDEST_MINOR)
+}
+
 /// Whether two interpreters are names of one: `python` and `python3` of one environment.
 fn is_same_environment(one: &Path, other: &Path) -> bool {
     one == other || one.parent() == other.parent() && one.canonicalize().ok() == other.canonicalize().ok()

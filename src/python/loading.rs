@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use super::error::Error;
 use super::lane::{Lane, PyHandler, Waker};
+use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{LaneQueue, QueueLimits};
 use crate::hooks::{HandlerId, Lane as HookLane, Point};
@@ -20,10 +21,8 @@ use crate::telemetry::LOAD;
 /// What is to be loaded.
 #[derive(Debug)]
 pub(crate) struct LoadRequest {
-    /// The agent's folder, absolute.
-    pub(crate) root: PathBuf,
-    /// Its hook modules, relative to the folder, in the order in which they are imported.
-    pub(crate) files: Vec<PathBuf>,
+    /// The agent's hook modules, below its absolute folder, in the order in which they are imported.
+    pub(crate) modules: Admitted,
     /// How long the import of all of them may take.
     pub(crate) within: Duration,
     /// The default time-outs of the lanes.
@@ -49,7 +48,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
     let (lane, queue) = Lane::new(request.limits).map_err(Error::Waker)?;
     let (told, heard) = mpsc::sync_channel(1);
-    let (within, root) = (request.within, request.root.clone());
+    let (within, root) = (request.within, request.modules.root().to_owned());
     let defaults = (request.observe_timeout, request.modify_timeout);
     ASSISTANT.ask(LoadOrder { lane: Mutex::new(Some(lane)), request, told })?;
     match heard.recv_timeout(within) {
@@ -139,13 +138,13 @@ impl LoadOrder {
     /// The agent's folder.
     #[getter]
     fn root(&self) -> PathBuf {
-        self.request.root.clone()
+        self.request.modules.root().to_owned()
     }
 
     /// Its hook modules, relative to the folder.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
-        self.request.files.clone()
+        self.request.modules.modules().to_vec()
     }
 
     /// The modules have been imported.

@@ -20,6 +20,6 @@ mod to_python;
 pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use console::{ConsoleLogs, console, finish};
 pub use error::Error;
-pub(crate) use interpreter::{PythonChoice, ensure_started, fill_module};
+pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor};
 pub(crate) use lane::{PyHandler, Waker};
 pub(crate) use loading::{LoadRequest, load};

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.python.conftest import WriteAgent
@@ -75,3 +76,20 @@ def test_stubs_are_written(tmp_path: Path) -> None:
         "typings/rasa/mantle/__init__.pyi": "",
         "typings/rasa/mantle/hooks.pyi": "from tenterhook.mantle.hooks import *\n",
     }
+
+
+def test_what_a_check_prints_fits_its_schema(write_agent: WriteAgent) -> None:
+    agent = write_agent(
+        "@modify_tool_call()\nasync def f(p: ToolCallPayload) -> ToolCallPayload: return p\n"
+        "@modify_tool_call()\nasync def g(p: ToolCallPayload) -> ToolCallPayload: print(p)\n"
+    )
+    command = [sys.executable, "-m", "tenterhook"]
+    schema = json.loads(subprocess.run([*command, "schema", "check"], check=True, capture_output=True).stdout)
+    check = [*command, "check", "--output-format", "json", str(agent)]
+    report = json.loads(subprocess.run(check, check=False, capture_output=True).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(report, schema, cls=jsonschema.Draft202012Validator)
+    assert [problem["rule"] for problem in report["diagnostics"]] == ["duplicate-modify", "missing-return"]
+    report["diagnostics"][0]["severity"] = "bad"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, schema, cls=jsonschema.Draft202012Validator)

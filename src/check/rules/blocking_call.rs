@@ -56,8 +56,8 @@ fn check(context: &Context<'_>, report: &mut Report) {
         let function = handler.function;
         let scope = Scope::of(handler.module, &function.parameters, &function.body);
         walk::expressions(&function.body, &mut |expr| {
-            let ExprKind::Call { function: called, .. } = &expr.kind else { return };
-            let Some(dotted) = context.dotted(handler.module, &[&scope], called) else { return };
+            let ExprKind::Call(call) = &expr.kind else { return };
+            let Some(dotted) = context.dotted(handler.module, &[&scope], &call.function) else { return };
             let blocks = |name: &str| {
                 name == dotted
                     || name.strip_suffix('.').is_some_and(|module| {

@@ -38,7 +38,7 @@ fn check(context: &Context<'_>, report: &mut Report) {
             for (key, value) in update {
                 let Some(ExprKind::Text(name)) = key.as_ref().map(|key| &key.kind) else { continue };
                 let span = key.as_ref().map_or(value.span, |key| key.span);
-                match handler.spec.fields().iter().find(|field| field.name == name) {
+                match handler.spec.fields().iter().find(|field| field.name == &**name) {
                     Some(field) if field.mutable => {}
                     Some(_) => {
                         let message = format!("`{name}` cannot be changed at {}", handler.spec.point.name().replace('_', " "));

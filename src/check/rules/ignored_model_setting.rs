@@ -36,12 +36,12 @@ fn check(context: &Context<'_>, report: &mut Report) {
         walk::expressions(&handler.function.body, &mut |expr| {
             let Some(update) = super::model_copy_update(expr, super::payload_name(handler)) else { return };
             for (key, value) in update {
-                let settings = matches!(key.as_ref().map(|key| &key.kind), Some(ExprKind::Text(name)) if name == "model_settings");
+                let settings = matches!(key.as_ref().map(|key| &key.kind), Some(ExprKind::Text(name)) if &**name == "model_settings");
                 let ExprKind::Dict(items) = &value.kind else { continue };
                 for (key, value) in items.iter().filter(|_| settings) {
                     let Some(key) = key else { continue };
                     let ExprKind::Text(name) = &key.kind else { continue };
-                    let (span, message) = match ModelSettings::ALLOWED.iter().find(|(allowed, _)| allowed == name) {
+                    let (span, message) = match ModelSettings::ALLOWED.iter().find(|(allowed, _)| **allowed == **name) {
                         None => (key.span, format!("The setting `{name}` is ignored")),
                         Some((_, kind)) if is_wrong(*kind, value) => {
                             (value.span, format!("The setting `{name}` is ignored: it is no {}", word(*kind)))

@@ -39,6 +39,14 @@ pub(crate) fn by_name(name: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.name == name)
 }
 
+/// Says that there is no rule of that name, with the nearest.
+pub(crate) fn unknown_rule(name: &str) -> String {
+    let near = nearest(name, RULES.iter().map(|rule| rule.name));
+    let hint =
+        near.map_or_else(|| "`tenterhook rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
+    format!("There is no rule `{name}`\n  hint: {hint}")
+}
+
 /// Declares the rules' files and the table of them.
 macro_rules! rules {
     ($($file:ident),* $(,)?) => {
@@ -75,6 +83,7 @@ rules![
     swallowed_cancellation,
     broad_except_swallows_signal,
     unused_hook_module,
+    import_not_found,
     unused_ignore,
     timeout_budget,
 ];
@@ -159,12 +168,12 @@ fn annotated(context: &Context<'_>, module: usize, annotation: &Expr) -> Option<
 
 /// The items of `payload.model_copy(update={...})`.
 fn model_copy_update<'e>(expr: &'e Expr, payload: &str) -> Option<&'e [(Option<Expr>, Expr)]> {
-    let ExprKind::Call { function, keywords, .. } = &expr.kind else { return None };
-    let ExprKind::Attribute { base, name } = &function.kind else { return None };
-    let on_payload = matches!(&base.kind, ExprKind::Name(base) if base == payload);
-    let update = keywords.iter().find(|keyword| keyword.name.as_deref() == Some("update"))?;
+    let ExprKind::Call(call) = &expr.kind else { return None };
+    let ExprKind::Attribute { base, name } = &call.function.kind else { return None };
+    let on_payload = matches!(&base.kind, ExprKind::Name(base) if **base == *payload);
+    let update = call.keywords.iter().find(|keyword| keyword.name.as_deref() == Some("update"))?;
     match &update.value.kind {
-        ExprKind::Dict(items) if on_payload && name == "model_copy" => Some(items),
+        ExprKind::Dict(items) if on_payload && &**name == "model_copy" => Some(items),
         _ => None,
     }
 }
@@ -184,8 +193,8 @@ fn is_stub(body: &[Stmt]) -> bool {
 
 /// The line of an `except` clause without its body.
 fn head_of(clause: &Except) -> Span {
-    let end = clause.catches.as_ref().map_or(clause.span.start + "except".len(), |caught| caught.span.end);
-    Span { start: clause.span.start, end }
+    let end = clause.catches.as_ref().map_or(clause.span.start() + "except".len(), |caught| caught.span.end());
+    Span::new(clause.span.start(), end)
 }
 
 /// Shows the body of a module and those of all functions and classes in it.
@@ -237,10 +246,16 @@ mod tests {
     #[test]
     fn the_bad_example_of_a_page_is_found_and_the_good_one_is_not() {
         for rule in RULES.iter().filter(|rule| rule.name != "unused-hook-module") {
-            let settings = crate::check::CheckSettings { turn_budget_ms: Some(30_000), ..Default::default() };
+            let packages = crate::check::Installed::of(std::path::Path::new(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/.venv/bin/python"
+            )));
+            assert!(packages.is_some());
+            let settings =
+                crate::check::CheckSettings { turn_budget_ms: Some(30_000), installed: packages, ..Default::default() };
             let rules_of = |heading| -> Vec<_> {
                 let found =
-                    crate::check::check_text(std::path::Path::new("hooks.py"), example(rule, heading), settings);
+                    crate::check::check_text(std::path::Path::new("hooks.py"), example(rule, heading), &settings);
                 found.into_iter().map(|problem| problem.rule).filter(|found| found != "unused-hook-module").collect()
             };
             assert!(rules_of("## Bad").contains(&rule.name.to_owned()), "{}: {:?}", rule.name, rules_of("## Bad"));

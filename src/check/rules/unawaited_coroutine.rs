@@ -43,8 +43,8 @@ fn check(context: &Context<'_>, report: &mut Report) {
         let scope = Scope::of(handler.module, &function.parameters, &function.body);
         walk::statements(&function.body, &mut |statement| {
             let StmtKind::Expr(expr) = &statement.kind else { return };
-            let ExprKind::Call { function: called, .. } = &expr.kind else { return };
-            let name = match context.resolve(handler.module, &[&scope], called) {
+            let ExprKind::Call(call) = &expr.kind else { return };
+            let name = match context.resolve(handler.module, &[&scope], &call.function) {
                 Some(Target::Function(_, called)) if called.is_async => called.name.clone(),
                 Some(Target::Outside(dotted)) if dotted == "asyncio.sleep" => dotted,
                 _ => return,

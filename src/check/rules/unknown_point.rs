@@ -40,13 +40,15 @@ fn check(context: &Context<'_>, report: &mut Report) {
                 }
             });
             walk::expressions(body, &mut |expr| {
+                // What stands for the module is a name, or has one of its own parts before the last dot.
                 if let ExprKind::Attribute { base, name } = &expr.kind
-                    && !is_published(name)
+                    && matches!(&base.kind, ExprKind::Name(_) | ExprKind::Attribute { .. })
                     && !name.starts_with('_')
                     && let Some(Target::Outside(dotted)) = context.resolve(module, &[], base)
                     && dotted == HOOKS
+                    && !is_published(name)
                 {
-                    unknown.push((name.clone(), expr.span));
+                    unknown.push((name.to_string(), expr.span));
                 }
             });
         });

@@ -1,32 +1,33 @@
-//! Settings of a check: `[tool.tenterhook]` of `pyproject.toml`, or `tenterhook.toml`, the nearest above what is checked.
+//! Settings of an agent: `[tool.tenterhook]` of `pyproject.toml`, or `tenterhook.toml`, the nearest above what is checked.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
 use toml::{Table, Value};
 
-use crate::check::{self, RULES};
+use super::error::Error;
+use crate::check::{self, CheckSettings, RULES};
+use crate::diagnostic::Diagnostic;
 
 /// The keys, for errors about others.
 const KEYS: [&str; 6] = ["select", "ignore", "per-file-ignores", "target-version", "turn-budget-ms", "max-iterations"];
 
 /// What a settings file says.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Settings {
-    pub(super) select: Vec<String>,
-    pub(super) ignore: Vec<String>,
+pub(crate) struct Settings {
+    pub(crate) select: Vec<String>,
+    pub(crate) ignore: Vec<String>,
     /// Rules that are ignored in files whose path ends so.
-    pub(super) per_file_ignores: BTreeMap<String, Vec<String>>,
-    pub(super) target_version: Option<u8>,
-    pub(super) turn_budget_ms: Option<u64>,
-    pub(super) max_iterations: Option<u64>,
+    pub(crate) per_file_ignores: BTreeMap<String, Vec<String>>,
+    pub(crate) target_version: Option<u8>,
+    pub(crate) turn_budget_ms: Option<u64>,
+    pub(crate) max_iterations: Option<u64>,
 }
 
 impl Settings {
     /// The settings for `path`: of its folder, or of the nearest folder above that has some.
-    pub(super) fn near(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn near(path: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         for folder in path.ancestors() {
             for (name, inside) in [("tenterhook.toml", None), ("pyproject.toml", Some("tool"))] {
@@ -41,20 +42,23 @@ impl Settings {
         Ok(Self::default())
     }
 
-    fn read(file: &Path, inside: Option<&str>) -> anyhow::Result<Option<Self>> {
-        let place = || format!("Settings `{}`", file.display());
-        let text = fs::read_to_string(file).with_context(place)?;
-        let mut table: Table = text.parse().with_context(place)?;
+    fn read(file: &Path, inside: Option<&str>) -> Result<Option<Self>, Error> {
+        let text = fs::read_to_string(file).map_err(|reason| Error::Unreadable { path: file.to_owned(), reason })?;
+        Self::parse(&text, inside).map_err(|message| Error::Settings { file: file.to_owned(), message })
+    }
+
+    fn parse(text: &str, inside: Option<&str>) -> Result<Option<Self>, String> {
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
         if let Some(outer) = inside {
             match table.remove(outer).and_then(|tool| tool.get("tenterhook").and_then(Value::as_table).cloned()) {
                 Some(own) => table = own,
                 None => return Ok(None),
             }
         }
-        Self::of_table(table).with_context(place).map(Some)
+        Self::of_table(table).map(Some)
     }
 
-    fn of_table(table: Table) -> anyhow::Result<Self> {
+    fn of_table(table: Table) -> Result<Self, String> {
         let mut settings = Self::default();
         for (key, value) in table {
             match (key.as_str(), value) {
@@ -67,9 +71,8 @@ impl Settings {
                     }
                 }
                 ("target-version", Value::String(version)) => {
-                    let parsed = super::check::parse_version(&version);
-                    settings.target_version =
-                        Some(parsed.map_err(|wrong| anyhow::anyhow!("`target-version`: {wrong}"))?);
+                    let parsed = check::parse_version(&version);
+                    settings.target_version = Some(parsed.map_err(|wrong| format!("`target-version`: {wrong}"))?);
                 }
                 ("turn-budget-ms", Value::Integer(number)) if number > 0 => {
                     settings.turn_budget_ms = u64::try_from(number).ok();
@@ -77,22 +80,38 @@ impl Settings {
                 ("max-iterations", Value::Integer(number)) if number > 0 => {
                     settings.max_iterations = u64::try_from(number).ok();
                 }
-                (known, _) if KEYS.contains(&known) => bail!("`{known}` has a value of a wrong type"),
+                (known, _) if KEYS.contains(&known) => return Err(format!("`{known}` has a value of a wrong type")),
                 (unknown, _) => {
                     let near = check::nearest(unknown, KEYS.into_iter());
                     let hint = near.map_or_else(
                         || format!("the keys are {}", KEYS.join(", ")),
                         |near| format!("did you mean `{near}`?"),
                     );
-                    bail!("There is no key `{unknown}`\n  hint: {hint}");
+                    return Err(format!("There is no key `{unknown}`\n  hint: {hint}"));
                 }
             }
         }
         Ok(settings)
     }
 
+    /// What a check is made for, for Python 3.`minor`.
+    pub(crate) fn for_check(&self, minor: u8) -> CheckSettings {
+        let default = CheckSettings::default();
+        CheckSettings {
+            minor,
+            turn_budget_ms: self.turn_budget_ms,
+            iterations: self.max_iterations.unwrap_or(default.iterations),
+            installed: None,
+        }
+    }
+
+    /// Whether the settings let a problem count.
+    pub(crate) fn wants(&self, problem: &Diagnostic) -> bool {
+        (self.select.is_empty() || self.select.contains(&problem.rule)) && !self.ignores(&problem.rule, &problem.file)
+    }
+
     /// Whether the settings keep `rule` from `file`.
-    pub(super) fn ignores(&self, rule: &str, file: &Path) -> bool {
+    pub(crate) fn ignores(&self, rule: &str, file: &Path) -> bool {
         self.ignore.iter().any(|ignored| ignored == rule)
             || self
                 .per_file_ignores
@@ -101,14 +120,14 @@ impl Settings {
     }
 }
 
-fn rules(key: &str, value: Value) -> anyhow::Result<Vec<String>> {
-    let Value::Array(items) = value else { bail!("`{key}` is no list of rules") };
+fn rules(key: &str, value: Value) -> Result<Vec<String>, String> {
+    let Value::Array(items) = value else { return Err(format!("`{key}` is no list of rules")) };
     items
         .into_iter()
         .map(|item| match item {
             Value::String(name) if RULES.iter().any(|rule| rule.name == name) => Ok(name),
-            Value::String(name) => Err(super::check::unknown_rule(&name)),
-            other => bail!("`{key}` holds a value of type {}, which is no rule", other.type_str()),
+            Value::String(name) => Err(check::unknown_rule(&name)),
+            other => Err(format!("`{key}` holds a value of type {}, which is no rule", other.type_str())),
         })
         .collect()
 }
@@ -117,7 +136,7 @@ fn rules(key: &str, value: Value) -> anyhow::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> anyhow::Result<Settings> {
+    fn read(text: &str) -> Result<Settings, String> {
         Settings::of_table(text.parse().unwrap())
     }
 
@@ -147,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_told_with_the_nearest_name() {
-        let said = |text: &str| read(text).unwrap_err().to_string();
+        let said = |text: &str| read(text).unwrap_err();
         assert_eq!(said("slect = []"), "There is no key `slect`\n  hint: did you mean `select`?");
         assert_eq!(
             said("ignore = ['bloking-call']"),
