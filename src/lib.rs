@@ -37,7 +37,7 @@ mod telemetry;
 pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook, StaticCheck};
 pub use conversation::{CallInfo, ChannelInfo, Object};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
-pub use dispatch::HandlerStatistics;
+pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread};
 pub use hooks::{
     AnyPayload, CATALOGUE_VERSION, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
     IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, Lane, MODIFY_TIMEOUT, ModelRequestPayload,

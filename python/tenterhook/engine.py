@@ -130,6 +130,23 @@ class Engine:
         """What has come of each hook's calls: counts, and times in milliseconds."""
         return self._native.statistics()
 
+    def health(self) -> dict[str, Any]:
+        """How the engine's threads are.
+
+        How many serve, are stuck or have been given up (with the handler and its Python stack),
+        how often calls were moved or lost on a blocked loop, and which handlers are quarantined.
+        """
+        return self._native.health()
+
+    async def reload(self) -> None:
+        """Loads the agent again, with the settings of the first load: checks and imports beside what runs, then swaps.
+
+        Calls in flight end on the modules that they were made on; statistics, health and quarantine begin anew.
+
+        Raises :class:`tenterhook.LoadError`; what was loaded then goes on.
+        """
+        await asyncio.to_thread(self._native.reload)
+
     def warnings(self) -> list[Problem]:
         """What is unwise in the modules, though it does not keep them from running."""
         return [Problem.of(warning) for warning in self._native.warnings()]

@@ -9,24 +9,28 @@ from __future__ import annotations
 import _thread
 import asyncio
 import contextlib
+import dataclasses
 import os
 import sys
+import time
+import traceback
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from tenterhook._engine import LoadOrder, Strike
 from tenterhook.mantle.signals import HookRejection, RetryModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from pydantic import BaseModel
 
-    from tenterhook._engine import Assistant, Job, Lane, LoadOrder
+    from tenterhook._engine import Assistant, Job, Lane
 
-__all__ = ["payload_builder", "start_assistant"]
+__all__ = ["Agent", "HandlerInterrupted", "ThreadParked", "payload_builder", "start_assistant"]
 
 #: Jobs that one drain starts at most; a longer one would keep the loop from its other work.
 DRAIN = 64
@@ -35,19 +39,74 @@ DRAIN = 64
 STOP_GRACE = 1.0
 
 
+#: The process is a child that a handler has forked: it has the memory of an engine, and none of its threads.
+_FORKED = False
+
+
+class HandlerInterrupted(BaseException):
+    """Raised in a handler that is past its deadline and does not give its thread back."""
+
+
+class ThreadParked(BaseException):
+    """Never raised to the end: a thread that makes one sleeps for ever, and no longer asks for the interpreter's lock."""
+
+    def __init__(self) -> None:
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(3600)
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """What all lanes of an agent share."""
+
+    #: The context in which its modules were imported: handlers see what those set, and nothing of each other.
+    context: Context
+    #: Forgets the modules.
+    unload: Callable[[], None]
+
+
 def start_assistant(assistant: Assistant) -> None:
-    """Starts the thread that starts lanes. It sleeps in ``os.read`` while there is nothing to do."""
+    """Starts the thread that does what needs the interpreter: it starts lanes, and strikes those that do not answer.
+
+    It sleeps in ``os.read`` while there is nothing to do.
+    """
+    current_tasks = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
 
     def assist() -> None:
         while True:
             os.read(assistant.fileno(), 8)
             while (order := assistant.take()) is not None:
                 try:
-                    _thread.start_new_thread(_serve, (order,))
-                except BaseException as error:  # whatever it is, somebody waits for the answer
-                    order.failed(f"No thread could be started: {error}")
+                    if isinstance(order, Strike):
+                        ident = order.carry_out(current_tasks)
+                        if ident is not None:
+                            order.report(_stack(ident))
+                    else:
+                        _thread.start_new_thread(_serve, (order,))
+                except BaseException as error:  # somebody waits for the answer
+                    if isinstance(order, Strike):
+                        order.failed()
+                    else:
+                        order.failed(f"{type(error).__name__}: {error}")
 
+    os.register_at_fork(after_in_child=_forked)
     _thread.start_new_thread(assist, ())
+
+
+def _forked() -> None:
+    global _FORKED
+    _FORKED = True
+
+
+def _stack(ident: int) -> list[str]:
+    """Where a thread is, the innermost frame last."""
+    frame = sys._current_frames().get(ident)
+    if frame is None:
+        return []
+    shown = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False)
+    lines = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in reversed(shown)]
+    return [line for line in lines if not line.startswith((__file__, asyncio.__path__[0]))][-20:]
 
 
 def payload_builder(model: type[BaseModel]) -> Callable[[dict[str, Any]], BaseModel]:
@@ -80,10 +139,22 @@ async def _run(job: Job) -> None:
             job.not_awaitable(result)
             return
         result = await result
+        if _FORKED:
+            _leave_child()
     except BaseException as error:  # SystemExit, KeyboardInterrupt and CancelledError among them
+        if _FORKED:
+            _leave_child()
         job.fail(error, *_describe(error))
     else:
         job.end(result, _fields(result))
+
+
+def _leave_child() -> None:
+    """Ends a child that a handler has forked where its handler has: the queue and its answers are the parent's."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)
 
 
 # Code of a user's that runs when an exception or a payload is looked at (`__str__`, a property, a metaclass) runs here: in a leaf
@@ -127,46 +198,54 @@ def _signal(error: BaseException) -> tuple[str, object, object] | None:
     return None
 
 
-def _serve(order: LoadOrder) -> None:
-    """The life of a lane's thread: the agent is loaded, then its jobs are run until the lane is told to stop."""
-    lane = order.lane()
+def _serve(order: LoadOrder | Lane) -> None:
+    """The life of a lane's thread: the agent is loaded if it is the first, then jobs are run until the lane is told to end."""
+    lane = order.lane() if isinstance(order, LoadOrder) else order
     if lane is None:
         return
     try:
         loop = _new_loop()
         asyncio.set_event_loop(loop)
-        context = Context()
-        server = _Server(lane, loop, context)
-        loop.call_soon(server.load, order)
+        server = _Server(lane, loop)
+        lane.serves(server, _thread.get_ident(), _thread.get_native_id())
+        if isinstance(order, LoadOrder):
+            loop.call_soon(server.load, order)
         loop.add_reader(lane.fileno(), server.drain)
     except BaseException as error:  # somebody waits for the answer
         order.failed(f"The event loop could not be started: {type(error).__name__}: {error}")
         return
+    if not isinstance(order, LoadOrder):
+        # What it was hired for waits already.
+        loop.call_soon(server.drain)
     server.serve()
 
 
 class _Server:
     """Takes jobs from a lane's queue and keeps their tasks."""
 
-    def __init__(self, lane: Lane, loop: AbstractEventLoop, context: Context) -> None:
+    def __init__(self, lane: Lane, loop: AbstractEventLoop) -> None:
         self.lane = lane
         self.loop = loop
-        #: Handlers see what the modules set while they were imported, and nothing of each other.
-        self.context = context
+        agent = lane.agent
+        self.context = Context() if agent is None else agent.context
         self.running: dict[int, Task[None]] = {}
+        #: Which job a task works for: its own, and those that it has started.
+        self.owners: dict[Task[Any], int] = {}
         #: What handlers start themselves; asyncio alone would let it be collected.
         self.background: set[Task[Any]] = set()
         self.stopping = False
-        self.unload: Callable[[], None] = lambda: None
+        self.leaving = False
         loop.set_task_factory(self._background_task)  # type: ignore[arg-type]
-        self.start = self._start_eagerly if sys.version_info >= (3, 12) else self._start
+        self.eager = sys.version_info >= (3, 12)
+        self.start = self._start_eagerly if self.eager else self._start
 
     def load(self, order: LoadOrder) -> None:
         """Imports the agent's modules here, on the thread and the loop of their handlers."""
         try:
             from tenterhook import loader
 
-            found, self.unload = self.context.run(loader.load, order.root, order.files)
+            found, unload = self.context.run(loader.load, order.root, order.files)
+            self.lane.loaded(Agent(self.context, unload))
             order.done(found.handlers, found.problems)
         except BaseException as error:  # somebody waits for the answer
             order.failed(f"{type(error).__name__}: {error!r}")
@@ -177,21 +256,28 @@ class _Server:
                 self.loop.run_forever()
             except BaseException as error:  # what ends the loop restarts it
                 self._tell(error)
+            if _FORKED:
+                _leave_child()
+            if self.loop.is_closed():
+                # Nothing can be run on it any more: a fresh lane goes on.
+                break
         try:
-            self.loop.run_until_complete(self._wind_up())
+            if not self.loop.is_closed():
+                self.loop.run_until_complete(self._wind_up())
         except BaseException as error:
             self._tell(error)
         finally:
             with contextlib.suppress(Exception):  # whatever a user has put in its place
                 self.loop.close()
-                self.unload()
+                if self.lane.is_last() and (agent := self.lane.agent) is not None:
+                    agent.unload()
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(Exception):
                     stream.flush()
             self.lane.end()
 
     def drain(self) -> None:
-        cancels, stop = self.lane.woken()
+        cancels, stop, self.leaving = self.lane.woken()
         for serial in cancels:
             task = self.running.get(serial)
             if task is not None:
@@ -201,11 +287,24 @@ class _Server:
             if job is None:
                 break
             self.start(job)
+        if self.eager:
+            self.lane.drained()
         else:
-            self.lane.rearm()
+            # Behind the first steps of what has just been started.
+            self.loop.call_soon(self.lane.drained)
         if stop:
-            self.stopping = True
-            self.loop.stop()
+            self._stop()
+        elif self.leaving:
+            self._leave()
+
+    def _stop(self) -> None:
+        self.stopping = True
+        self.loop.stop()
+
+    def _leave(self) -> None:
+        """Ends the lane when nothing is left on its loop."""
+        if not self.running and not self.background:
+            self._stop()
 
     def _start_eagerly(self, job: Job) -> None:
         task = Task(_run(job), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
@@ -217,13 +316,30 @@ class _Server:
 
     def _keep(self, serial: int, task: Task[None]) -> None:
         self.running[serial] = task
-        task.add_done_callback(lambda _: self.running.pop(serial, None))
+        self.owners[task] = serial
+        task.add_done_callback(lambda task: self._forget(serial, task))
+
+    def _forget(self, serial: int, task: Task[None]) -> None:
+        self.running.pop(serial, None)
+        self.owners.pop(task, None)
+        if self.leaving:
+            self._leave()
 
     def _background_task(self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task[Any]:
+        parent = asyncio.current_task(self.loop)
+        owner = self.lane.entered() if parent is None else self.owners.get(parent, self.lane.entered())
         task: Task[Any] = Task(work, loop=loop, **options)
         self.background.add(task)
-        task.add_done_callback(self.background.discard)
+        if owner:
+            self.owners[task] = owner
+        task.add_done_callback(self._forget_background)
         return task
+
+    def _forget_background(self, task: Task[Any]) -> None:
+        self.background.discard(task)
+        self.owners.pop(task, None)
+        if self.leaving:
+            self._leave()
 
     async def _wind_up(self) -> None:
         own = asyncio.current_task()

@@ -167,7 +167,7 @@ fn imported(path: &Path, global: &Global, known: &[Diagnostic]) -> anyhow::Resul
     python::console(logging::of_python(global));
     let loaded = super::run::builder(path, global).static_check(StaticCheck::Off).load();
     let problems = match loaded {
-        Ok(engine) => engine.warnings().to_vec(),
+        Ok(engine) => engine.warnings(),
         Err(Error::Invalid { problems, .. }) => problems,
         Err(other) => return Err(other.into()),
     };

@@ -1,12 +1,13 @@
 //! One call of one handler: waiting, started, settled. It is settled exactly once, by whoever comes first.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::clock::{self, Expire};
 use super::dispatcher::Registered;
+use super::lanes::LaneId;
 use super::queue::LaneQueue;
 use crate::hooks::{AnyPayload, FailureCause, HandlerId, Lane, Signal};
 use crate::telemetry::DISPATCH;
@@ -43,6 +44,8 @@ pub(crate) struct Call<H: Send + Sync + 'static> {
     serial: u64,
     dispatched: Instant,
     started: OnceLock<Instant>,
+    /// The lane that has begun it; 0: none.
+    lane: AtomicU32,
     state: AtomicU8,
     reply: Mutex<Option<Reply>>,
     queue: Weak<LaneQueue<H>>,
@@ -67,6 +70,7 @@ impl<H: Send + Sync + 'static> Call<H> {
             serial: queue.next_serial(),
             dispatched: Instant::now(),
             started: OnceLock::new(),
+            lane: AtomicU32::new(0),
             state: AtomicU8::new(WAITING),
             reply: Mutex::new(reply),
             queue: Arc::downgrade(queue),
@@ -90,19 +94,22 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.serial
     }
 
-    /// Claims the call for the one who asks first. `false`: it is over, or somebody else has it.
+    /// Claims the call for the lane that asks first. `false`: it is over, or another lane has it.
     ///
     /// An observer's time runs from here: it must not pay for the queue in front of it.
-    pub(crate) fn begin(self: &Arc<Self>) -> bool {
-        if self.state.compare_exchange(WAITING, STARTED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+    pub(crate) fn begin(self: &Arc<Self>, lane: LaneId) -> bool {
+        let observer = self.handler.id.lane == Lane::Observe;
+        let claimed = self.state.compare_exchange(WAITING, STARTED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if let Some(queue) = self.queue.upgrade() {
+            queue.begun(lane, self.serial, observer && claimed);
+        }
+        if !claimed {
             return false;
         }
+        self.lane.store(lane, Ordering::Release);
         let now = Instant::now();
         self.started.set(now).expect("the exchange above succeeds once");
-        if self.handler.id.lane == Lane::Observe {
-            if let Some(queue) = self.queue.upgrade() {
-                queue.started();
-            }
+        if observer {
             self.limit(now);
         }
         true
@@ -115,6 +122,15 @@ impl<H: Send + Sync + 'static> Call<H> {
         if let Some(deadline) = from.checked_add(self.handler.id.timeout) {
             clock::expire_at(deadline, call);
         }
+    }
+
+    /// When its time is over.
+    fn deadline(&self) -> Instant {
+        let from = match self.handler.id.lane {
+            Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
+            Lane::Modify => self.dispatched,
+        };
+        from.checked_add(self.handler.id.timeout).unwrap_or(from)
     }
 
     /// When the call was dispatched.
@@ -134,6 +150,9 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.handler.counts.in_handler(time);
         if let Some(queue) = self.queue.upgrade() {
             queue.occupancy().leave();
+            if self.state.load(Ordering::Acquire) == SETTLED {
+                queue.caught_up(self.lane.load(Ordering::Acquire), self.serial);
+            }
         }
     }
 
@@ -153,7 +172,7 @@ impl<H: Send + Sync + 'static> Call<H> {
             && cancel
             && before == STARTED
         {
-            queue.cancel(self.serial);
+            queue.overrun(self.lane.load(Ordering::Acquire), self.serial, &self.handler, self.deadline());
         }
         let from = match self.handler.id.lane {
             Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
@@ -245,7 +264,14 @@ impl Told {
 impl<H: Send + Sync + 'static> Expire for Call<H> {
     fn expire(&self) {
         let limit_ms = u64::try_from(self.handler.id.timeout.as_millis()).unwrap_or(u64::MAX);
-        self.end(Answer::Failure(FailureCause::Timeout { limit_ms }), true);
+        let lane = self.lane.load(Ordering::Acquire);
+        let cause = match self.queue.upgrade() {
+            Some(queue) if self.state.load(Ordering::Acquire) == STARTED && lane != 0 => {
+                queue.cause_at_deadline(lane, self.serial, limit_ms)
+            }
+            _ => FailureCause::Timeout { limit_ms },
+        };
+        self.end(Answer::Failure(cause), true);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -14,6 +15,7 @@ use super::clock;
 use super::policy;
 use super::queue::LaneQueue;
 use super::statistics::{Counts, HandlerStatistics};
+use super::supervision::MOST_RETIRED;
 use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, HandlerId, Lane, Outcome, POINTS, Point};
 
 /// A handler, what runs it, and what has come of its calls.
@@ -23,6 +25,20 @@ pub(crate) struct Registered<H> {
     /// What runs it.
     pub(crate) runs: H,
     pub(super) counts: Counts,
+    /// Threads that it has cost.
+    retired: AtomicU32,
+}
+
+impl<H> Registered<H> {
+    /// Notes that the handler has cost a thread; gives how many it has cost by now.
+    pub(super) fn blame(&self) -> u32 {
+        self.retired.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Whether the handler has cost so many threads that it is not called any more.
+    pub(super) fn is_quarantined(&self) -> bool {
+        self.retired.load(Ordering::Acquire) >= MOST_RETIRED
+    }
 }
 
 /// The handlers of one agent, by point, and the queue of the lane that runs them.
@@ -45,7 +61,8 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
         let mut points = POINTS.map(|_| AtPoint { observe: Vec::new(), modify: None });
         for (id, runs) in handlers {
             let at = &mut points[id.point as usize];
-            let registered = Arc::new(Registered { id: Arc::new(id), runs, counts: Counts::new() });
+            let registered =
+                Arc::new(Registered { id: Arc::new(id), runs, counts: Counts::new(), retired: AtomicU32::new(0) });
             match registered.id.lane {
                 Lane::Observe => at.observe.push(registered),
                 Lane::Modify => at.modify = Some(registered),

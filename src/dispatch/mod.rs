@@ -6,14 +6,20 @@
 mod call;
 mod clock;
 mod dispatcher;
+mod health;
+mod lanes;
 #[cfg(test)]
 mod model_tests;
 mod policy;
 mod queue;
 mod statistics;
+mod supervision;
 mod waiting;
 
 pub(crate) use call::{Answer, Call};
 pub(crate) use dispatcher::Dispatcher;
+pub use health::{EngineHealth, StuckThread};
+pub(crate) use lanes::{Crew, FIRST, LaneId, Order, Wake};
 pub(crate) use queue::{LaneQueue, QueueLimits};
 pub use statistics::HandlerStatistics;
+pub(crate) use supervision::Patience;

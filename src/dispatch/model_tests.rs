@@ -9,11 +9,28 @@ use proptest::prelude::*;
 
 use super::call::{Answer, Call};
 use super::dispatcher::Dispatcher;
+use super::lanes::{Crew, FIRST, LaneId, Order, Wake};
 use super::queue::{LaneQueue, QueueLimits};
+use super::supervision::Patience;
 use crate::hooks::{
     AnyPayload, FailureCause, HandlerId, IncomingMessagePayload, Lane, Outcome, OutgoingTextPayload, Payload, Point,
     TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
+
+/// A crew without threads: the test itself is the first lane.
+struct Nobody;
+
+impl Crew<()> for Nobody {
+    fn hire(&self, _: &Arc<LaneQueue<()>>, _: LaneId) -> Option<Wake> {
+        None
+    }
+
+    fn order(&self, _: &Arc<LaneQueue<()>>, _: LaneId, _: Order) {}
+
+    fn processor_time(&self, _: LaneId) -> Option<Duration> {
+        None
+    }
+}
 
 /// A dispatcher with observers at three points and modifiers at two, and the number of wakes so far.
 fn dispatcher(limits: QueueLimits, timeout: Duration) -> (Dispatcher<()>, Arc<AtomicUsize>) {
@@ -39,13 +56,14 @@ fn dispatcher_observing(
     };
     let wakes = Arc::new(AtomicUsize::new(0));
     let woken = Arc::clone(&wakes);
-    let queue = LaneQueue::new(limits, move || {
+    let wake: Wake = Arc::new(move || {
         woken.fetch_add(1, Ordering::Relaxed);
     });
+    let queue = LaneQueue::new(limits, Patience::default(), Arc::new(Nobody), wake);
     let observers = observed.iter().map(|point| handler(*point, Lane::Observe));
     let modifiers = [Point::IncomingMessage, Point::OutgoingText].map(|point| handler(point, Lane::Modify));
     let handlers = observers.chain(modifiers).collect();
-    (Dispatcher::new(handlers, Arc::new(queue)), wakes)
+    (Dispatcher::new(handlers, queue), wakes)
 }
 
 const LONG: Duration = Duration::from_hours(1);
@@ -60,9 +78,9 @@ fn text(sender: &str) -> AnyPayload {
 
 /// Takes and starts the next call, and says which it is.
 fn start(dispatcher: &Dispatcher<()>) -> Option<(Arc<Call<()>>, String)> {
-    let call = dispatcher.queue().take()?;
+    let call = dispatcher.queue().take(FIRST)?;
     let name = format!("{} {} {}", call.payload().sender_id(), call.handler().id.lane, call.payload().point());
-    assert!(call.begin(), "nothing else begins calls here");
+    assert!(call.begin(FIRST), "nothing else begins calls here");
     Some((call, name))
 }
 
@@ -94,7 +112,7 @@ fn one_wake_serves_all_that_is_pushed_until_the_lane_looks() {
         dispatcher.modify(text("a"), drop);
     }
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
-    dispatcher.queue().woken();
+    dispatcher.queue().woken(FIRST);
     dispatcher.modify(text("a"), drop);
     assert_eq!(wakes.load(Ordering::Relaxed), 2);
 }
@@ -123,6 +141,28 @@ fn a_full_queue_and_a_closed_one_answer_at_once_by_policy() {
 }
 
 #[test]
+fn observations_are_bounded_by_the_bytes_that_they_hold() {
+    let limits = QueueLimits { watch_bytes: 12_000, ..QueueLimits::default() };
+    let (dispatcher, _) = dispatcher_observing(&[Point::IncomingMessage], limits, LONG);
+    let observe = |sender: &str, bytes: usize| {
+        let text = "x".repeat(bytes);
+        dispatcher.observe(Point::IncomingMessage, || IncomingMessagePayload::new(sender, text).into_any());
+    };
+    for sender in ["a", "b", "c"] {
+        observe(sender, 3_000);
+    }
+    // One that is larger than all that may wait is let in alone.
+    let names =
+        || std::iter::from_fn(|| start(&dispatcher)).map(|(_, name)| name.chars().next().unwrap()).collect::<String>();
+    observe("d", 3_000);
+    assert_eq!(names(), "bcd");
+    observe("e", 3_000);
+    observe("f", 50_000);
+    assert_eq!(names(), "f");
+    assert_eq!(dispatcher.statistics()[0].dropped, 2);
+}
+
+#[test]
 fn at_the_deadline_the_verdict_falls_and_the_started_task_is_cancelled() {
     let (dispatcher, _) = dispatcher(QueueLimits::default(), Duration::from_millis(20));
     let (tell, told) = std::sync::mpsc::channel();
@@ -135,10 +175,10 @@ fn at_the_deadline_the_verdict_falls_and_the_started_task_is_cancelled() {
         let Outcome::Failed(failure) = told.recv_timeout(Duration::from_secs(10)).unwrap() else { panic!("closed") };
         assert_eq!(failure.cause, FailureCause::Timeout { limit_ms: 20 });
     }
-    assert_eq!(dispatcher.queue().woken().cancels, [started.serial()]);
+    assert_eq!(dispatcher.queue().woken(FIRST).cancels, [started.serial()]);
     assert!(!started.settle(Answer::Unchanged), "a late result is dropped");
-    let late = dispatcher.queue().take().unwrap();
-    assert!(!late.begin(), "what timed out while it waited is not started");
+    let late = dispatcher.queue().take(FIRST).unwrap();
+    assert!(!late.begin(FIRST), "what timed out while it waited is not started");
 }
 
 #[test]
@@ -225,7 +265,7 @@ proptest! {
     /// turn's end runs when and only when its start has.
     #[test]
     fn every_dispatch_has_exactly_one_end(steps in steps(), stop in any::<bool>(), with_ids in any::<bool>()) {
-        let (dispatcher, _) = dispatcher(QueueLimits { turn: 4, watch: 3, running: 2 }, LONG);
+        let (dispatcher, _) = dispatcher(QueueLimits { turn: 4, watch: 3, running: 2, ..QueueLimits::default() }, LONG);
         let told = Arc::new(Mutex::new(HashMap::<usize, usize>::new()));
         let (mut modifies, mut observations, mut turns) = (0, 0, 0);
         let (mut running, mut pending) = (Vec::<Arc<Call<()>>>::new(), Vec::new());
@@ -260,8 +300,8 @@ proptest! {
                     pending.extend(dispatcher.modify(text(&sender.to_string()), tell));
                 }
                 Step::Withdraw => if let Some(call) = pending.pop() { call.withdraw(); },
-                Step::Run => if let Some(call) = dispatcher.queue().take()
-                    && call.begin()
+                Step::Run => if let Some(call) = dispatcher.queue().take(FIRST)
+                    && call.begin(FIRST)
                 {
                     let sender = call.payload().sender_id().to_owned();
                     let before = last_start.insert(sender, call.serial());
@@ -283,8 +323,8 @@ proptest! {
             dispatcher.queue().stop();
         }
         pending.clear();
-        while let Some(call) = dispatcher.queue().take() {
-            if call.begin() {
+        while let Some(call) = dispatcher.queue().take(FIRST) {
+            if call.begin(FIRST) {
                 events.extend(turn_event(&call));
             }
             call.settle(Answer::Unchanged);
@@ -292,8 +332,8 @@ proptest! {
         for call in running {
             call.settle(Answer::Unchanged);
             // At the limit of running observers some wait until one of these has ended.
-            while let Some(next) = dispatcher.queue().take() {
-                if next.begin() {
+            while let Some(next) = dispatcher.queue().take(FIRST) {
+                if next.begin(FIRST) {
                     events.extend(turn_event(&next));
                 }
                 next.settle(Answer::Unchanged);

@@ -1,4 +1,4 @@
-//! What waits for a lane: calls of the turn path first, observations in their order, the oldest dropped when too many wait.
+//! What waits for an agent's lanes: calls of the turn path first, observations in their order, the oldest dropped when too many wait.
 //!
 //! A modify call overtakes observations of *other* conversations; those of its own conversation that came before it start
 //! before it, so that a modifier sees the state that observers filled earlier in the same turn.
@@ -7,12 +7,15 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
 use super::call::{Answer, Call};
+use super::lanes::{Crew, LaneId, Lanes, Stage, Wake};
 use super::statistics::Occupancy;
+use super::supervision::Patience;
 use super::waiting::{Next, Phase, Waiting};
 use crate::hooks::{AnyPayload, FailureCause, Lane};
 
@@ -23,26 +26,30 @@ pub(crate) struct QueueLimits {
     pub(crate) turn: usize,
     /// Observations that may wait; for more the oldest are dropped.
     pub(crate) watch: usize,
+    /// Bytes that the payloads of waiting observations may hold, about.
+    pub(crate) watch_bytes: usize,
     /// Observers that may run at once.
     pub(crate) running: i64,
 }
 
 impl Default for QueueLimits {
     fn default() -> Self {
-        Self { turn: 16_384, watch: 4_096, running: 1_024 }
+        Self { turn: 16_384, watch: 4_096, watch_bytes: 64 << 20, running: 1_024 }
     }
 }
 
-/// The calls that wait for one lane.
+/// The calls that wait for an agent's lanes.
 pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
     state: Mutex<Waiting<H>>,
     serial: AtomicU64,
     limits: QueueLimits,
-    wake: Box<dyn Fn() + Send + Sync>,
+    pub(super) patience: Patience,
+    pub(super) crew: Arc<dyn Crew<H>>,
+    pub(super) me: Weak<Self>,
     hasher: RandomState,
     room: Notify,
     idle: Notify,
-    ended: Notify,
+    pub(super) ended: Notify,
     occupancy: Occupancy,
 }
 
@@ -53,34 +60,43 @@ pub(crate) struct Woken {
     pub(crate) cancels: Vec<u64>,
     /// Whether the lane is to cancel what runs and end.
     pub(crate) stop: bool,
+    /// Whether the lane is to end when its tasks have.
+    pub(crate) leave: bool,
 }
 
 impl<H: Send + Sync + 'static> LaneQueue<H> {
-    /// A queue whose lane is woken by `wake`.
-    pub(crate) fn new(limits: QueueLimits, wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self {
+    /// A queue whose first lane is woken by `wake`; further ones are hired from `crew`.
+    pub(crate) fn new(limits: QueueLimits, patience: Patience, crew: Arc<dyn Crew<H>>, wake: Wake) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
             state: Mutex::new(Waiting {
                 turn: VecDeque::new(),
                 watch: VecDeque::new(),
+                watch_bytes: 0,
                 senders: HashMap::new(),
                 paired: false,
                 begun: HashMap::new(),
                 unstarted: HashMap::new(),
-                cancels: Vec::new(),
+                moved: VecDeque::new(),
+                lanes: Lanes::new(wake),
+                looks_at: None,
+                exhausted: false,
+                taken_over: 0,
+                loop_lost: 0,
                 running: 0,
                 open: 0,
-                armed: false,
                 phase: Phase::Open,
             }),
             serial: AtomicU64::new(1),
             limits,
-            wake: Box::new(wake),
+            patience,
+            crew,
+            me: me.clone(),
             hasher: RandomState::new(),
             room: Notify::new(),
             idle: Notify::new(),
             ended: Notify::new(),
             occupancy: Occupancy::default(),
-        }
+        })
     }
 
     pub(super) fn next_serial(&self) -> u64 {
@@ -94,6 +110,8 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         state.open += 1;
         let refusal = match () {
             () if state.phase > Phase::Open => FailureCause::ShutDown,
+            () if call.handler().is_quarantined() => FailureCause::Quarantined,
+            () if state.exhausted => FailureCause::ThreadsExhausted,
             () if state.turn.len() >= self.limits.turn => FailureCause::EngineFull,
             () => {
                 state.turn.push_back((sender, call));
@@ -122,7 +140,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         payload: Arc<AnyPayload>,
     ) -> Result<(), VecDeque<Arc<Call<H>>>> {
         let state = self.lock();
-        if state.phase == Phase::Open && state.watch.len() >= self.limits.watch {
+        if state.phase == Phase::Open && state.is_full(payload.weight(), &self.limits) {
             return Err(calls);
         }
         self.put_watch(state, calls, payload);
@@ -137,7 +155,21 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     ) {
         state.open += calls.len();
         let sender = self.hasher.hash_one(payload.sender_id());
-        let dropped = state.admit(calls, payload, sender, self.limits.watch);
+        let open = state.phase == Phase::Open;
+        let refusal = |call: &Arc<Call<H>>| match () {
+            () if open && call.handler().is_quarantined() => Some(FailureCause::Quarantined),
+            () if open && state.exhausted => Some(FailureCause::ThreadsExhausted),
+            () => None,
+        };
+        let mut dropped = Vec::new();
+        let mut admitted = VecDeque::with_capacity(calls.len());
+        for call in calls {
+            match refusal(&call) {
+                Some(cause) => dropped.push((call, Answer::Failure(cause))),
+                None => admitted.push_back(call),
+            }
+        }
+        dropped.extend(state.admit(admitted, payload, sender, &self.limits));
         if state.watch.is_empty() {
             drop(state);
         } else {
@@ -169,22 +201,55 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         self.room.notify_waiters();
     }
 
-    /// Has the lane cancel what runs and end.
+    /// Refuses everything from now on, and has the lanes end when what is open has ended.
+    pub(crate) fn finish_open(&self) {
+        let mut state = self.lock();
+        state.advance(Phase::Finishing);
+        let idle = state.open == 0;
+        drop(state);
+        self.room.notify_waiters();
+        if idle {
+            self.stop();
+        }
+    }
+
+    /// Has the lanes cancel what runs and end.
     pub(crate) fn stop(&self) {
+        let now = Instant::now();
         let mut state = self.lock();
         state.advance(Phase::Stopping);
-        let waiting: Vec<_> = state.turn.drain(..).map(|(_, call)| call).collect();
-        let watched: Vec<_> = state.watch.drain(..).flat_map(|observation| observation.calls).collect();
-        state.senders.clear();
-        self.wake(state);
-        for call in waiting.into_iter().chain(watched) {
+        let waiting = state.empty();
+        let wakes: Vec<_> = state.lanes.all.iter_mut().filter_map(|lane| lane.arm(now)).collect();
+        drop(state);
+        for wake in wakes {
+            wake();
+        }
+        for call in waiting {
             call.settle(Answer::Failure(FailureCause::ShutDown));
         }
     }
 
+    /// Whether `lane` is the last whose thread is expected to end.
+    pub(crate) fn is_last(&self, lane: LaneId) -> bool {
+        let state = self.lock();
+        let others = state.lanes.all.iter().filter(|other| other.id != lane && other.stage != Stage::Retired);
+        state.phase >= Phase::Stopping && others.count() == 0
+    }
+
     /// The lane has ended: its tasks are over and what was printed has been written.
-    pub(crate) fn end(&self) {
-        self.lock().advance(Phase::Ended);
+    pub(crate) fn end(&self, lane: LaneId) {
+        let mut state = self.lock();
+        state.lanes.all.retain(|other| other.id != lane);
+        let none = !state.lanes.all.iter().any(|lane| lane.stage != Stage::Retired);
+        if none && state.phase >= Phase::Stopping {
+            state.advance(Phase::Ended);
+        }
+        let gone = !state.lanes.all.iter().any(|lane| lane.id == state.lanes.active);
+        let needed = (gone || state.exhausted) && state.phase < Phase::Stopping;
+        drop(state);
+        if needed {
+            self.replace();
+        }
         self.ended.notify_waiters();
     }
 
@@ -204,21 +269,21 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         self.lock().phase >= Phase::Stopping
     }
 
-    /// Has the task of a started call cancelled.
-    pub(super) fn cancel(&self, serial: u64) {
-        let mut state = self.lock();
-        state.cancels.push(serial);
-        self.wake(state);
-    }
-
     /// How long at least one handler has been running.
     pub(super) fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }
 
-    /// An observer has started.
-    pub(super) fn started(&self) {
-        self.lock().running += 1;
+    /// `lane` has begun a call that it had taken.
+    pub(super) fn begun(&self, lane: LaneId, serial: u64, observer: bool) {
+        let mut state = self.lock();
+        state.running += i64::from(observer);
+        if let Some(lane) = state.lanes.get(lane) {
+            match lane.limbo.front() {
+                Some(front) if front.serial() == serial => drop(lane.limbo.pop_front()),
+                _ => lane.limbo.retain(|call| call.serial() != serial),
+            }
+        }
     }
 
     /// A call has ended.
@@ -226,6 +291,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let mut state = self.lock();
         state.open -= 1;
         let idle = state.open == 0;
+        let finished = idle && state.phase == Phase::Finishing;
         let mut waits = false;
         if lane == Lane::Observe && started {
             state.running -= 1;
@@ -236,28 +302,55 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         } else {
             drop(state);
         }
+        if finished {
+            self.stop();
+        }
         // Never under the lock: who is woken may run at once, on this thread.
         if idle {
             self.idle.notify_waiters();
         }
     }
 
-    /// The lane has been woken: the next push wakes it again.
-    pub(crate) fn woken(&self) -> Woken {
+    /// The lane has been woken and answers: the next push wakes it again.
+    pub(crate) fn woken(&self, id: LaneId) -> Woken {
+        let now = Instant::now();
         let mut state = self.lock();
-        state.armed = false;
-        Woken { cancels: std::mem::take(&mut state.cancels), stop: state.phase >= Phase::Stopping }
+        let stopping = state.phase >= Phase::Stopping;
+        let Some(lane) = state.lanes.get(id) else { return Woken { cancels: Vec::new(), stop: true, leave: true } };
+        lane.answered(now);
+        let cancels = std::mem::take(&mut lane.cancels);
+        let mut wake = None;
+        match lane.stage {
+            Stage::Starting => lane.stage = Stage::Serving,
+            Stage::Stuck => wake = Self::recovered(&mut state, id),
+            Stage::Serving | Stage::Retired | Stage::Leaving => {}
+        }
+        let is_at = |at| state.lanes.all.iter().any(|lane| lane.id == id && lane.stage == at);
+        let (retired, leave) = (is_at(Stage::Retired), is_at(Stage::Leaving));
+        drop(state);
+        if let Some(wake) = wake {
+            wake();
+        }
+        Woken { cancels, stop: stopping || retired, leave }
     }
 
-    /// The next call to start, if there is one. It is not claimed yet.
-    pub(crate) fn take(&self) -> Option<Arc<Call<H>>> {
+    /// The next call for `lane` to start, if there is one. It is not claimed yet: while it has not begun, it may be moved.
+    pub(crate) fn take(&self, lane: LaneId) -> Option<Arc<Call<H>>> {
         let mut state = self.lock();
+        if state.lanes.active != lane {
+            return None;
+        }
         let waiting = state.watch.len();
         let call = match state.next(self.limits.running) {
+            Next::Moved => state.moved.pop_front(),
             Next::Turn => state.turn.pop_front().map(|(_, call)| call),
             Next::Watch(index) => state.take_watch(index),
             Next::Nothing => None,
         };
+        if let Some(lane) = state.lanes.active() {
+            lane.at_step(Instant::now());
+            lane.limbo.extend(call.clone());
+        }
         let room = state.watch.len() < waiting;
         drop(state);
         if room {
@@ -266,23 +359,31 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         call
     }
 
-    /// Whether [`LaneQueue::take`] would give a call; if so the lane is to be woken again.
-    pub(crate) fn rearm(&self) {
-        let state = self.lock();
-        if !matches!(state.next(self.limits.running), Next::Nothing) {
+    /// A drain of `lane` is over. If there is more to take, it is woken again.
+    pub(crate) fn drained(&self, lane: LaneId) {
+        let mut state = self.lock();
+        let more = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
+        if let Some(lane) = state.lanes.get(lane) {
+            lane.drained(Instant::now());
+        }
+        if more {
             self.wake(state);
         }
     }
 
     fn wake(&self, mut state: MutexGuard<'_, Waiting<H>>) {
-        let sleeping = !std::mem::replace(&mut state.armed, true);
+        let now = Instant::now();
+        let wake = state.lanes.active().and_then(|lane| lane.arm(now));
+        if wake.is_some() {
+            self.watch(&mut state, now);
+        }
         drop(state);
-        if sleeping {
-            (self.wake)();
+        if let Some(wake) = wake {
+            wake();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<H>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Waiting<H>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::call::{Answer, Call};
+use super::lanes::Lanes;
+use super::queue::QueueLimits;
 use crate::hooks::{AnyPayload, FailureCause, Point};
 
 /// The calls of all observers for one occurrence of a point.
@@ -13,6 +16,7 @@ pub(super) struct Observation<H: Send + Sync + 'static> {
     serial: u64,
     sender: u64,
     untouched: bool,
+    bytes: usize,
     /// The end of a turn whose start has not been dropped.
     closes_turn: bool,
 }
@@ -24,6 +28,8 @@ type Turn = (String, Option<String>);
 pub(super) struct Waiting<H: Send + Sync + 'static> {
     pub(super) turn: VecDeque<(u64, Arc<Call<H>>)>,
     pub(super) watch: VecDeque<Observation<H>>,
+    /// What their payloads hold, about.
+    pub(super) watch_bytes: usize,
     /// How many observations of each conversation wait.
     pub(super) senders: HashMap<u64, usize>,
     /// Starts and ends of turns are both observed, and go only together.
@@ -32,11 +38,19 @@ pub(super) struct Waiting<H: Send + Sync + 'static> {
     pub(super) begun: HashMap<Turn, usize>,
     /// Turns whose start was dropped and whose end has not come: it is dropped as well.
     pub(super) unstarted: HashMap<Turn, usize>,
-    pub(super) cancels: Vec<u64>,
+    /// Calls that a lane which does not answer had taken and not begun: they go first.
+    pub(super) moved: VecDeque<Arc<Call<H>>>,
+    pub(super) lanes: Lanes<H>,
+    /// When the lanes are looked at next.
+    pub(super) looks_at: Option<Instant>,
+    /// No lane answers, and no further thread may be had.
+    pub(super) exhausted: bool,
+    /// How often calls have been moved to a fresh lane.
+    pub(super) taken_over: u64,
+    /// How many calls were lost on a loop that another handler blocked.
+    pub(super) loop_lost: u64,
     pub(super) running: i64,
     pub(super) open: usize,
-    /// The lane has been woken and has not looked yet.
-    pub(super) armed: bool,
     pub(super) phase: Phase,
 }
 
@@ -46,7 +60,9 @@ pub(super) enum Phase {
     Open,
     /// New calls are refused.
     Closed,
-    /// The lane has been told to cancel what runs and to end.
+    /// New calls are refused, and the lanes end when those that are open have.
+    Finishing,
+    /// The lanes have been told to cancel what runs and to end.
     Stopping,
     /// The lane has ended.
     Ended,
@@ -61,6 +77,8 @@ impl<H: Send + Sync + 'static> Observation<H> {
 
 /// What is to start next.
 pub(super) enum Next {
+    /// A call that another lane had taken.
+    Moved,
     Turn,
     /// A call of the observation with this index.
     Watch(usize),
@@ -74,7 +92,7 @@ impl<H: Send + Sync + 'static> Waiting<H> {
         calls: VecDeque<Arc<Call<H>>>,
         payload: Arc<AnyPayload>,
         sender: u64,
-        limit: usize,
+        limits: &QueueLimits,
     ) -> Vec<(Arc<Call<H>>, Answer)> {
         let refused = |calls: VecDeque<Arc<Call<H>>>, answer: &Answer| -> Vec<_> {
             calls.into_iter().map(|call| (call, answer.clone())).collect()
@@ -90,16 +108,18 @@ impl<H: Send + Sync + 'static> Waiting<H> {
         let (starts, ends) = (point == Point::TurnStarted, point == Point::TurnFinished);
         let doomed = ends && turn.as_ref().is_some_and(|turn| self.unstarted.contains_key(turn));
         let mut dropped = Vec::new();
-        if self.watch.len() >= limit && !doomed {
+        let bytes = payload.weight();
+        while self.is_full(bytes, limits) && !doomed {
             match (self.watch.iter().position(Observation::may_be_dropped), &turn) {
-                (Some(index), _) => dropped = refused(self.drop_watch(index), &Answer::Dropped),
+                (Some(index), _) => dropped.extend(refused(self.drop_watch(index), &Answer::Dropped)),
                 // Beyond the limit, but no more of them than turns are open.
-                (None, Some(turn)) if ends && self.begun.contains_key(turn) => {}
+                (None, Some(turn)) if ends && self.begun.contains_key(turn) => break,
                 (None, turn) => {
                     if let Some(turn) = turn.as_ref().filter(|_| starts) {
                         add(&mut self.unstarted, turn.clone());
                     }
-                    return refused(calls, &Answer::Dropped);
+                    dropped.extend(refused(calls, &Answer::Dropped));
+                    return dropped;
                 }
             }
         }
@@ -119,9 +139,24 @@ impl<H: Send + Sync + 'static> Waiting<H> {
         if let Some(first) = calls.front() {
             let serial = first.serial();
             *self.senders.entry(sender).or_default() += 1;
-            self.watch.push_back(Observation { calls, payload, serial, sender, untouched: true, closes_turn });
+            self.watch_bytes += bytes;
+            self.watch.push_back(Observation { calls, payload, serial, sender, untouched: true, bytes, closes_turn });
         }
         dropped
+    }
+
+    /// Whether there is no room for an observation of so many bytes. One that is too large for itself alone is let in alone.
+    pub(super) fn is_full(&self, bytes: usize, limits: &QueueLimits) -> bool {
+        self.watch.len() >= limits.watch || !self.watch.is_empty() && self.watch_bytes + bytes > limits.watch_bytes
+    }
+
+    /// Takes everything out.
+    pub(super) fn empty(&mut self) -> Vec<Arc<Call<H>>> {
+        let turn: Vec<_> = self.turn.drain(..).map(|(_, call)| call).collect();
+        let watch: Vec<_> = self.watch.drain(..).flat_map(|observation| observation.calls).collect();
+        self.senders.clear();
+        self.watch_bytes = 0;
+        self.moved.drain(..).chain(turn).chain(watch).collect()
     }
 
     pub(super) fn advance(&mut self, phase: Phase) {
@@ -129,6 +164,9 @@ impl<H: Send + Sync + 'static> Waiting<H> {
     }
 
     pub(super) fn next(&self, most_running: i64) -> Next {
+        if !self.moved.is_empty() {
+            return Next::Moved;
+        }
         let may_watch = self.running < most_running;
         let Some((sender, modify)) = self.turn.front() else {
             return if may_watch && !self.watch.is_empty() { Next::Watch(0) } else { Next::Nothing };
@@ -176,6 +214,7 @@ impl<H: Send + Sync + 'static> Waiting<H> {
 
     fn remove_watch(&mut self, index: usize) -> Option<Observation<H>> {
         let observation = self.watch.remove(index)?;
+        self.watch_bytes -= observation.bytes;
         if let Some(waiting) = self.senders.get_mut(&observation.sender) {
             *waiting -= 1;
             if *waiting == 0 {

@@ -118,9 +118,20 @@ impl Engine {
         Ok(pythonize(py, &self.open(py)?.statistics())?)
     }
 
+    /// How the engine's threads are; as a dict.
+    fn health<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(pythonize(py, &self.open(py)?.health())?)
+    }
+
+    /// Loads the agent again and swaps.
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.open(py)?;
+        py.detach(|| engine.reload()).map_err(|error| exceptions::load_error(py, &error))
+    }
+
     /// What is unwise in the modules; as dicts.
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(pythonize(py, self.open(py)?.warnings())?)
+        Ok(pythonize(py, &self.open(py)?.warnings())?)
     }
 
     /// Refuses new calls and waits at most `grace` seconds for the others; `future` hears of the end through `mailbox`.

@@ -5,8 +5,10 @@ mod outcome;
 mod payload;
 mod point;
 mod settings;
+mod weight;
 
 pub use field::{FieldKind, FieldSpec, Slot, SlotValue};
+pub(crate) use outcome::as_millis;
 pub use outcome::{FailureCause, HandlerFailure, HandlerId, Outcome, Signal, TraceFrame};
 pub use payload::{
     AnyPayload, IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, ModelRequestPayload,

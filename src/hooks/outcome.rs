@@ -169,6 +169,12 @@ pub enum FailureCause {
     EngineFull,
     /// It was not called, or was cancelled, because the engine is shut down.
     ShutDown,
+    /// Another handler blocked the event loop on which it was suspended.
+    LoopLost,
+    /// It was not called: it has cost three threads, and is called again only after a reload.
+    Quarantined,
+    /// It was not called: too many threads are stuck in hooks.
+    ThreadsExhausted,
     /// The thread that ran it ended without an answer.
     Lost,
 }
@@ -183,6 +189,9 @@ impl FailureCause {
             Self::InvalidPayload { .. } => "invalid-payload",
             Self::EngineFull => "engine-full",
             Self::ShutDown => "shut-down",
+            Self::LoopLost => "loop-lost",
+            Self::Quarantined => "quarantined",
+            Self::ThreadsExhausted => "threads-exhausted",
             Self::Lost => "lost",
         }
     }
@@ -198,6 +207,11 @@ impl fmt::Display for FailureCause {
             Self::InvalidPayload { message } => write!(out, "it was not called: {message}"),
             Self::EngineFull => out.write_str("too many calls wait already"),
             Self::ShutDown => out.write_str("the engine is shut down"),
+            Self::LoopLost => out.write_str("it was waiting on an event loop that another hook blocked"),
+            Self::Quarantined => {
+                out.write_str("it is quarantined, since it has blocked three threads for good; reload the engine")
+            }
+            Self::ThreadsExhausted => out.write_str("too many threads are stuck in hooks"),
             Self::Lost => out.write_str("its thread ended without an answer"),
         }
     }
@@ -214,7 +228,7 @@ pub struct TraceFrame {
     pub function: String,
 }
 
-fn as_millis<S: serde::Serializer>(time: &Duration, out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_millis<S: serde::Serializer>(time: &Duration, out: S) -> Result<S::Ok, S::Error> {
     out.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 

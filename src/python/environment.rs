@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyModule};
 
 use super::error::Error;
 use super::interpreter::{PythonChoice, executable_of, fill_module};
-use super::start;
+use super::raw;
 
 /// The Python side, carried in the crate: path below `python/`, source.
 const PYTHON_SIDE: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/python_side.rs"));
@@ -17,11 +17,11 @@ const PYTHON_SIDE: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/python_
 pub(super) fn start(choice: &PythonChoice, then: fn(Python<'_>) -> Result<(), Error>) -> Result<PathBuf, Error> {
     let executable = find(choice)?;
     let facts = ask(&executable)?;
-    let linked = start::linked_version();
+    let linked = raw::linked_version();
     if facts.version != linked {
         return Err(Error::OtherVersion { path: executable, found: facts.version, linked });
     }
-    start::start(&facts.executable, &facts.base_prefix).map_err(Error::Start)?;
+    raw::start(&facts.executable, &facts.base_prefix).map_err(Error::Start)?;
     Python::attach(|py| -> Result<(), Error> {
         let failed = |error: PyErr| Error::Start(error.to_string());
         install_python_side(py).map_err(failed)?;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
+use super::crew::Strike;
 use super::error::Error;
 use super::lane::{Job, Lane};
 use super::loading::{Assistant, LoadOrder};
@@ -28,6 +29,7 @@ pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Lane>()?;
     module.add_class::<Job>()?;
     module.add_class::<LoadOrder>()?;
+    module.add_class::<Strike>()?;
     module.add_class::<Assistant>()
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn chosen(choice: &PythonChoice) -> Result<PathBuf, Error> {
 /// The minor version of the Python that this engine is linked to, or runs in.
 pub(crate) fn linked_minor() -> u8 {
     #[cfg(not(Py_LIMITED_API))]
-    let minor = super::start::linked_version().split('.').nth(1).and_then(|minor| minor.parse().ok());
+    let minor = super::raw::linked_version().split('.').nth(1).and_then(|minor| minor.parse().ok());
     #[cfg(Py_LIMITED_API)]
     let minor = Some(Python::attach(|py| py.version_info().minor));
     minor.unwrap_or(crate::check::OLDEST_MINOR)
@@ -83,7 +85,7 @@ fn is_same_environment(one: &Path, other: &Path) -> bool {
 /// Gives the path of the interpreter that runs from now on.
 fn start(choice: &PythonChoice) -> Result<PathBuf, Error> {
     #[cfg(not(Py_LIMITED_API))]
-    if !super::start::is_initialized() {
+    if !super::raw::is_initialized() {
         return super::environment::start(choice, start_assistant);
     }
     let _ = choice;

@@ -1,6 +1,7 @@
 //! The lane as Python sees it: a queue to take jobs from, and jobs whose methods are leaves.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -10,9 +11,10 @@ use pyo3::types::PyString;
 use rustix::event::EventfdFlags;
 
 use super::binding::Binding;
+use super::crew::{Hiring, LaneThread, PyCrew};
 use super::failure::{self, RaisedSignal};
 use super::from_python;
-use crate::dispatch::{Answer, Call, LaneQueue, QueueLimits};
+use crate::dispatch::{Answer, Call, FIRST, LaneId, LaneQueue, Patience, QueueLimits};
 use crate::hooks::{FailureCause, Lane as HookLane};
 
 /// What runs a handler that is written in Python.
@@ -58,21 +60,32 @@ impl Waker {
     }
 }
 
-/// The queue of a lane, held by the thread that serves it.
+/// A lane of a queue, held by the thread that serves it.
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct Lane {
     queue: Arc<LaneQueue<PyHandler>>,
-    waker: Arc<Waker>,
+    id: LaneId,
+    thread: Arc<LaneThread>,
+    crew: Arc<PyCrew>,
 }
 
 impl Lane {
-    /// A lane and its queue; a thread of Python's has yet to serve it.
-    pub(super) fn new(limits: QueueLimits) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
-        let waker = Arc::new(Waker::nonblocking()?);
-        let waking = Arc::clone(&waker);
-        let queue = Arc::new(LaneQueue::new(limits, move || waking.wake()));
-        Ok((Self { queue: Arc::clone(&queue), waker }, queue))
+    pub(super) fn new(
+        queue: Arc<LaneQueue<PyHandler>>,
+        id: LaneId,
+        thread: Arc<LaneThread>,
+        crew: Arc<PyCrew>,
+    ) -> Self {
+        Self { queue, id, thread, crew }
+    }
+
+    /// The first lane of a queue, and the queue; a thread of Python's has yet to serve it.
+    pub(super) fn first(limits: QueueLimits, patience: Patience) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
+        let (thread, crew) = (LaneThread::new()?, Arc::new(PyCrew::default()));
+        crew.add(FIRST, Arc::clone(&thread));
+        let queue = LaneQueue::new(limits, patience, Arc::new(Hiring(Arc::clone(&crew))), thread.wake());
+        Ok((Self::new(Arc::clone(&queue), FIRST, thread, crew), queue))
     }
 }
 
@@ -80,33 +93,72 @@ impl Lane {
 impl Lane {
     /// The file descriptor that becomes readable when there is something to do.
     fn fileno(&self) -> i32 {
-        self.waker.fileno()
+        self.thread.waker.fileno()
     }
 
-    /// Opens a drain: the serials of the jobs whose tasks are to be cancelled, and whether the lane is to end.
-    fn woken(&self) -> (Vec<u64>, bool) {
-        self.waker.clear();
-        let woken = self.queue.woken();
-        (woken.cancels, woken.stop)
+    /// What all lanes of the agent share, once it has been loaded.
+    #[getter]
+    fn agent(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.crew.agent.get().map(|agent| agent.clone_ref(py))
+    }
+
+    /// The agent has been loaded.
+    fn loaded(&self, agent: Py<PyAny>) {
+        // An agent is loaded once.
+        let _ = self.crew.agent.set(agent);
+    }
+
+    /// `server` serves the lane on the calling thread, which has these numbers of Python's and of the system's.
+    fn serves(&self, server: Py<PyAny>, ident: u64, native: i32) {
+        self.thread.serves(server, ident, native);
+    }
+
+    /// Opens a drain: the serials of the jobs whose tasks are to be cancelled, whether the lane is to end at once, and whether when
+    /// its tasks have.
+    fn woken(&self) -> (Vec<u64>, bool, bool) {
+        self.thread.waker.clear();
+        let woken = self.queue.woken(self.id);
+        (woken.cancels, woken.stop, woken.leave)
     }
 
     /// The next job, or `None`.
     fn take(&self, py: Python<'_>) -> Option<Job> {
-        self.queue.take().map(|call| Job {
+        self.thread.entered.store(0, Ordering::Release);
+        self.queue.take(self.id).map(|call| Job {
             function: call.handler().runs.function.clone_ref(py),
             call,
+            lane: self.id,
+            thread: Arc::clone(&self.thread),
             entered: OnceLock::new(),
         })
     }
 
     /// Closes a drain: what has been left is taken at the next turn of the loop.
-    fn rearm(&self) {
-        self.queue.rearm();
+    fn drained(&self) {
+        self.thread.entered.store(0, Ordering::Release);
+        self.queue.drained(self.id);
+    }
+
+    /// The job whose first step may be running; 0: none.
+    fn entered(&self) -> u64 {
+        self.thread.entered.load(Ordering::Acquire)
+    }
+
+    /// Whether no other lane of an ending agent is left.
+    fn is_last(&self) -> bool {
+        self.queue.is_last(self.id)
+    }
+
+    /// The thread could not be started.
+    fn failed(&self, reason: &str) {
+        self.crew.remove(self.id);
+        self.queue.not_started(self.id, reason);
     }
 
     /// The lane has ended.
     fn end(&self) {
-        self.queue.end();
+        self.crew.remove(self.id);
+        self.queue.end(self.id);
     }
 }
 
@@ -115,6 +167,8 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Job {
     call: Arc<Call<PyHandler>>,
+    lane: LaneId,
+    thread: Arc<LaneThread>,
     /// The handler.
     #[pyo3(get)]
     function: Py<PyAny>,
@@ -137,9 +191,10 @@ impl Job {
 
     /// Claims the job: the payload, or `None` when the job is over already.
     fn begin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !self.call.begin() {
+        if !self.call.begin(self.lane) {
             return Ok(None);
         }
+        self.thread.entered.store(self.call.serial(), Ordering::Release);
         match Binding::get(py)?.to_python(py, self.call.payload()) {
             Ok(payload) => {
                 // Nobody else begins the job.
@@ -157,7 +212,7 @@ impl Job {
 
     /// The handler has returned; `fields` are the values of the payload's fields, where it is one.
     fn end(&self, py: Python<'_>, returned: &Bound<'_, PyAny>, fields: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.left();
+        self.left(py);
         let answer = match self.call.handler().id.lane {
             HookLane::Observe => Answer::Unchanged,
             HookLane::Modify => Binding::get(py)?.answer(self.call.payload(), returned, fields),
@@ -168,7 +223,7 @@ impl Job {
 
     /// The handler gave something that cannot be awaited.
     fn not_awaitable(&self, returned: &Bound<'_, PyAny>) {
-        self.left();
+        self.left(returned.py());
         let found = from_python::type_name(returned);
         let message = format!("It gave a `{found}` where a coroutine was expected: make it `async def`");
         self.call.settle(Answer::Failure(FailureCause::InvalidResult { message }));
@@ -183,7 +238,7 @@ impl Job {
         text: Option<Bound<'_, PyString>>,
         signal: Option<RaisedSignal<'_>>,
     ) {
-        self.left();
+        self.left(raised.py());
         let answer = if raised.is_instance_of::<CancelledError>() && self.call.shutting_down() {
             Answer::Failure(FailureCause::ShutDown)
         } else {
@@ -194,7 +249,8 @@ impl Job {
 }
 
 impl Job {
-    fn left(&self) {
+    fn left(&self, py: Python<'_>) {
+        self.thread.take_back(py, self.call.serial());
         if let Some(entered) = self.entered.get() {
             self.call.leave(entered.elapsed());
         }

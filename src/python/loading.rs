@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use super::crew::Strike;
 use super::error::Error;
 use super::lane::{Lane, PyHandler, Waker};
 use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::dispatch::{LaneQueue, QueueLimits};
+use crate::dispatch::{LaneQueue, Patience, QueueLimits};
 use crate::hooks::{HandlerId, Lane as HookLane, Point};
 use crate::telemetry::LOAD;
 
@@ -31,6 +32,8 @@ pub(crate) struct LoadRequest {
     pub(crate) modify_timeout: Duration,
     /// The bounds of the queue.
     pub(crate) limits: QueueLimits,
+    /// How long things may take before something is done about them.
+    pub(crate) patience: Patience,
 }
 
 /// What a load gave.
@@ -46,11 +49,11 @@ pub(crate) struct Loaded {
 
 /// Imports an agent's modules and registers their handlers. Blocks; needs the interpreter started, and the GIL not held.
 pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
-    let (lane, queue) = Lane::new(request.limits).map_err(Error::Waker)?;
+    let (lane, queue) = Lane::first(request.limits, request.patience).map_err(Error::Waker)?;
     let (told, heard) = mpsc::sync_channel(1);
     let (within, root) = (request.within, request.modules.root().to_owned());
     let defaults = (request.observe_timeout, request.modify_timeout);
-    ASSISTANT.ask(LoadOrder { lane: Mutex::new(Some(lane)), request, told })?;
+    ask(AssistantOrder::Load(LoadOrder { lane: Mutex::new(Some(lane)), request, told }))?;
     match heard.recv_timeout(within) {
         Ok(Ok(Registration { handlers, problems })) => {
             let mut ids = Vec::with_capacity(handlers.len());
@@ -66,29 +69,38 @@ pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
         }
         Err(RecvTimeoutError::Timeout) => {
             queue.stop();
+            queue.give_up();
             Err(Error::LoadTimeout { root, limit: within })
         }
         Err(RecvTimeoutError::Disconnected) => Err(Error::LaneLost),
     }
 }
 
+/// What the assistant is asked to do.
+pub(super) enum AssistantOrder {
+    /// Start a thread that loads an agent and serves its first lane.
+    Load(LoadOrder),
+    /// Start a thread that serves a further lane.
+    Serve(Lane),
+    /// Do something about a lane that does not answer.
+    Strike(Strike),
+}
+
 /// The orders that wait for the assistant.
-#[derive(Debug)]
 struct Orders {
-    waiting: Mutex<VecDeque<LoadOrder>>,
+    waiting: Mutex<VecDeque<AssistantOrder>>,
     waker: Result<Waker, String>,
 }
 
 static ASSISTANT: LazyLock<Orders> =
     LazyLock::new(|| Orders { waiting: Mutex::default(), waker: Waker::blocking().map_err(|error| error.to_string()) });
 
-impl Orders {
-    fn ask(&self, order: LoadOrder) -> Result<(), Error> {
-        let waker = self.waker.as_ref().map_err(|message| Error::Waker(std::io::Error::other(message.clone())))?;
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(order);
-        waker.wake();
-        Ok(())
-    }
+/// Gives the assistant an order; never waits.
+pub(super) fn ask(order: AssistantOrder) -> Result<(), Error> {
+    let waker = ASSISTANT.waker.as_ref().map_err(|message| Error::Waker(std::io::Error::other(message.clone())))?;
+    ASSISTANT.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(order);
+    waker.wake();
+    Ok(())
 }
 
 /// The assistant's end of the orders, held by its thread.
@@ -114,8 +126,14 @@ impl Assistant {
 
     /// The next order, or `None`.
     #[expect(clippy::unused_self, reason = "a method for Python")]
-    fn take(&self) -> Option<LoadOrder> {
-        ASSISTANT.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let order = ASSISTANT.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        Ok(match order {
+            None => None,
+            Some(AssistantOrder::Load(order)) => Some(Bound::new(py, order)?.into_any()),
+            Some(AssistantOrder::Serve(lane)) => Some(Bound::new(py, lane)?.into_any()),
+            Some(AssistantOrder::Strike(strike)) => Some(Bound::new(py, strike)?.into_any()),
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod binding;
 mod console;
+mod crew;
 #[cfg(not(Py_LIMITED_API))]
 mod environment;
 mod error;
@@ -13,8 +14,7 @@ mod from_python;
 mod interpreter;
 mod lane;
 mod loading;
-#[cfg(not(Py_LIMITED_API))]
-mod start;
+mod raw;
 mod to_python;
 
 pub(crate) use binding::{payload_to_python, read_payload};

@@ -11,3 +11,4 @@ mod registering;
 mod returning;
 mod seed_modules;
 mod signalling;
+mod supervising;

@@ -345,7 +345,7 @@ fn l13_hooks_in_the_packages_init_are_a_warning() {
     let folder = folder(&[("hooks/__init__.py", hook), ("hooks/a.py", hook)]);
     let engine = builder(&folder).load().unwrap();
     assert_eq!(engine.registered(Point::TurnStarted).len(), 1);
-    let [warning] = engine.warnings() else { panic!("one warning, not {:?}", engine.warnings()) };
+    let [warning]: [_; 1] = engine.warnings().try_into().expect("one warning");
     assert_eq!((warning.rule.as_str(), warning.severity), ("unused-hook-module", Severity::Warning));
     assert_eq!(warning.message, "`f` is not registered: `hooks/__init__.py` is no hook module");
     assert_eq!((warning.file.clone(), warning.line), (folder.path().join("hooks/__init__.py"), Some(3)));

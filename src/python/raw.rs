@@ -1,19 +1,37 @@
-//! The one place where the interpreter is initialised. `PyConfig` has no safe binding, hence the exception to the rule.
-#![expect(unsafe_code, reason = "PyConfig is a C structure, and pyo3 has no safe way to start with one")]
+//! The one place where the interpreter is called without pyo3's safe binding, since that has none: starting it, and raising an
+//! exception in another thread.
+#![expect(unsafe_code, reason = "PyConfig and PyThreadState_SetAsyncExc have no safe binding in pyo3")]
 
+#[cfg(not(Py_LIMITED_API))]
 use std::ffi::{CStr, CString};
+#[cfg(not(Py_LIMITED_API))]
 use std::os::unix::ffi::OsStrExt as _;
+#[cfg(not(Py_LIMITED_API))]
 use std::path::Path;
 
 use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// Raises `exception` in the Python thread `ident` as soon as it runs Python code; `None` takes back what has not landed.
+pub(super) fn raise_in_thread(_py: Python<'_>, ident: u64, exception: Option<&Bound<'_, PyType>>) {
+    let exception = exception.map_or(std::ptr::null_mut(), Bound::as_ptr);
+    // A thread that is gone is none: the call then does nothing.
+    if let Ok(ident) = ident.try_into() {
+        // SAFETY: the GIL is held, as the token shows, and the function takes its own reference to the class.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ident, exception) };
+    }
+}
 
 /// Whether the process has an interpreter.
+#[cfg(not(Py_LIMITED_API))]
 pub(super) fn is_initialized() -> bool {
     // SAFETY: may be called at any time, from any thread.
     unsafe { ffi::Py_IsInitialized() != 0 }
 }
 
 /// The minor version of the library that is linked, such as `3.11`.
+#[cfg(not(Py_LIMITED_API))]
 pub(super) fn linked_version() -> String {
     // SAFETY: may be called before the interpreter is initialised; gives a static string.
     let version = unsafe { CStr::from_ptr(ffi::Py_GetVersion()) };
@@ -24,6 +42,7 @@ pub(super) fn linked_version() -> String {
 
 /// Starts the interpreter as that of a virtual environment: UTF-8 whatever the locale, no signal handlers, no `.pyc` files,
 /// and `SystemExit` never ends the process. The calling thread becomes Python's main thread and gives the GIL back.
+#[cfg(not(Py_LIMITED_API))]
 pub(super) fn start(executable: &Path, home: &Path) -> Result<(), String> {
     let executable = c_path(executable)?;
     let home = c_path(home)?;
@@ -66,6 +85,7 @@ pub(super) fn start(executable: &Path, home: &Path) -> Result<(), String> {
     Ok(())
 }
 
+#[cfg(not(Py_LIMITED_API))]
 fn c_path(path: &Path) -> Result<CString, String> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("`{}` has a NUL byte", path.display()))
 }
