@@ -8,7 +8,7 @@
 //! * plain Python: `asyncio.wait_for(handler(payload.model_copy(deep=True)), 0.5)`, never leaving Python;
 //! * pyo3-async-runtimes + pythonize: messages to Python, `into_future_with_locals` under `tokio::time::timeout`, messages back.
 //!
-//! `cargo bench --bench dispatch -- [--quick] [--rounds N] [--json FILE] [--asyncio]`. The interpreter's packages are those
+//! `cargo bench --bench dispatch -- [--quick] [--messages N] [--rounds N] [--json FILE] [--asyncio]`. The interpreter's packages are those
 //! of `VIRTUAL_ENV`, else of `.venv` in the crate's folder. Without cargo's `--bench` the results are checked and nothing is
 //! timed.
 
@@ -37,6 +37,9 @@ struct Arguments {
     /// How many rounds each row has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
+    /// Only payloads of N messages: 1, 20 or 100
+    #[arg(long, value_name = "N")]
+    messages: Option<usize>,
     /// Fewer and shorter rounds, for a first look
     #[arg(long)]
     quick: bool,
@@ -71,7 +74,7 @@ fn main() -> anyhow::Result<()> {
         let folder = agents.path().join(variant.name());
         variant.write_agent(&folder)?;
         let engine = HookEngine::load(&folder)?;
-        for count in MESSAGES {
+        for count in MESSAGES.into_iter().filter(|count| arguments.messages.is_none_or(|only| only == *count)) {
             rows.extend(measure(&runtime, &engine, &python, &folder, variant, count, effort)?);
         }
         for hook in engine.statistics() {

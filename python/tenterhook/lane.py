@@ -26,11 +26,9 @@ from tenterhook.mantle.signals import HookRejection, RetryModel
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from pydantic import BaseModel
-
     from tenterhook._engine import Assistant, Job, Lane
 
-__all__ = ["Agent", "HandlerInterrupted", "ThreadParked", "payload_builder", "start_assistant"]
+__all__ = ["Agent", "HandlerInterrupted", "ThreadParked", "start_assistant"]
 
 #: Jobs that one drain starts at most; a longer one would keep the loop from its other work.
 DRAIN = 64
@@ -109,26 +107,7 @@ def _stack(ident: int) -> list[str]:
     return [line for line in lines if not line.startswith((__file__, asyncio.__path__[0]))][-20:]
 
 
-def payload_builder(model: type[BaseModel]) -> Callable[[dict[str, Any]], BaseModel]:
-    """A function that makes a ``model`` of field values without validating them: they come from the engine.
-
-    The dict becomes the object's own.
-    """
-    new, put = model.__new__, object.__setattr__
-    names = frozenset(model.model_fields)
-
-    def build(values: dict[str, Any]) -> BaseModel:
-        payload = new(model)
-        put(payload, "__dict__", values)
-        put(payload, "__pydantic_fields_set__", set(names))
-        put(payload, "__pydantic_extra__", None)
-        put(payload, "__pydantic_private__", None)
-        return payload
-
-    return build
-
-
-async def _run(job: Job) -> None:
+async def _run(job: Job, server: _Server) -> None:
     """Runs one job in a task of its own. Whatever the handler raises ends here: nothing reaches the loop."""
     try:
         payload = job.begin()
@@ -147,6 +126,11 @@ async def _run(job: Job) -> None:
         job.fail(error, *_describe(error))
     else:
         job.end(result, _fields(result))
+    finally:
+        if server.running:
+            server.running.pop(job.serial, None)
+        if server.leaving:
+            server.leave()
 
 
 def _leave_child() -> None:
@@ -229,12 +213,13 @@ class _Server:
         agent = lane.agent
         self.context = Context() if agent is None else agent.context
         self.running: dict[int, Task[None]] = {}
-        #: Which job a task works for: its own, and those that it has started.
+        #: Which job has started a task.
         self.owners: dict[Task[Any], int] = {}
         #: What handlers start themselves; asyncio alone would let it be collected.
         self.background: set[Task[Any]] = set()
         self.stopping = False
         self.leaving = False
+        self.lingering = False
         loop.set_task_factory(self._background_task)  # type: ignore[arg-type]
         self.eager = sys.version_info >= (3, 12)
         self.start = self._start_eagerly if self.eager else self._start
@@ -288,46 +273,49 @@ class _Server:
                 break
             self.start(job)
         if self.eager:
-            self.lane.drained()
+            self._drained()
         else:
             # Behind the first steps of what has just been started.
-            self.loop.call_soon(self.lane.drained)
+            self.loop.call_soon(self._drained)
         if stop:
             self._stop()
         elif self.leaving:
-            self._leave()
+            self.leave()
+
+    def _drained(self) -> None:
+        if self.lane.drained() and not self.lingering:
+            self.lingering = True
+            self.loop.call_soon(self._linger)
+
+    def _linger(self) -> None:
+        """Looks for work for a while: to be woken costs more than a short call does."""
+        found = self.lane.linger()
+        if found is False:
+            self.loop.call_soon(self._linger)
+            return
+        self.lingering = False
+        if found:
+            self.drain()
 
     def _stop(self) -> None:
         self.stopping = True
         self.loop.stop()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Ends the lane when nothing is left on its loop."""
         if not self.running and not self.background:
             self._stop()
 
     def _start_eagerly(self, job: Job) -> None:
-        task = Task(_run(job), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
+        task = Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
         if not task.done():
-            self._keep(job.serial, task)
+            self.running[job.serial] = task
 
     def _start(self, job: Job) -> None:
-        self._keep(job.serial, Task(_run(job), loop=self.loop, name=job.name, context=self.context.copy()))
-
-    def _keep(self, serial: int, task: Task[None]) -> None:
-        self.running[serial] = task
-        self.owners[task] = serial
-        task.add_done_callback(lambda task: self._forget(serial, task))
-
-    def _forget(self, serial: int, task: Task[None]) -> None:
-        self.running.pop(serial, None)
-        self.owners.pop(task, None)
-        if self.leaving:
-            self._leave()
+        self.running[job.serial] = Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy())
 
     def _background_task(self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task[Any]:
-        parent = asyncio.current_task(self.loop)
-        owner = self.lane.entered() if parent is None else self.owners.get(parent, self.lane.entered())
+        owner = self._owner(asyncio.current_task(self.loop))
         task: Task[Any] = Task(work, loop=loop, **options)
         self.background.add(task)
         if owner:
@@ -335,11 +323,17 @@ class _Server:
         task.add_done_callback(self._forget_background)
         return task
 
+    def _owner(self, task: Task[Any] | None) -> int:
+        """The job that a task works for; 0: none."""
+        if task in self.owners:
+            return self.owners[task]
+        return next((serial for serial, own in self.running.items() if own is task), self.lane.entered())
+
     def _forget_background(self, task: Task[Any]) -> None:
         self.background.discard(task)
         self.owners.pop(task, None)
         if self.leaving:
-            self._leave()
+            self.leave()
 
     async def _wind_up(self) -> None:
         own = asyncio.current_task()

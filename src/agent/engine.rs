@@ -5,19 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::discovery;
+use super::builder::HookEngineBuilder;
 use super::error::Error;
-use super::settings::Settings;
-use crate::check::Admitted;
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::dispatch::{Call, Dispatcher, EngineHealth, HandlerStatistics, Patience, QueueLimits};
-use crate::hooks::{
-    AnyPayload, HandlerId, MODIFY_TIMEOUT, ModifiablePayload, OBSERVE_TIMEOUT, Outcome, Payload, Point,
-};
-use crate::python::{self, LoadRequest, PyHandler, PythonChoice};
-
-/// How long the import of an agent's modules may take unless the builder says otherwise.
-const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::{Call, Dispatcher, EngineHealth, HandlerStatistics};
+use crate::hooks::{AnyPayload, HandlerId, ModifiablePayload, Outcome, Payload, Point};
+use crate::python::PyHandler;
 
 /// How long a lane that has been told to stop may take to cancel its tasks and to flush what was printed.
 const LANE_END: Duration = Duration::from_secs(1);
@@ -37,9 +30,9 @@ pub struct HookEngine {
 }
 
 /// What one load gave.
-struct LoadedHooks {
-    dispatcher: Dispatcher<PyHandler>,
-    warnings: Vec<Diagnostic>,
+pub(super) struct LoadedHooks {
+    pub(super) dispatcher: Dispatcher<PyHandler>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 impl HookEngine {
@@ -52,18 +45,13 @@ impl HookEngine {
         Self::builder(folder).load()
     }
 
+    pub(super) fn new(root: PathBuf, settings: HookEngineBuilder, hooks: LoadedHooks) -> Self {
+        Self { root, settings, loaded: RwLock::new(Arc::new(hooks)), earlier: Mutex::default() }
+    }
+
     /// Settings for a load.
     pub fn builder(folder: impl AsRef<Path>) -> HookEngineBuilder {
-        HookEngineBuilder {
-            folder: folder.as_ref().to_owned(),
-            python: None,
-            observe_timeout: OBSERVE_TIMEOUT,
-            modify_timeout: MODIFY_TIMEOUT,
-            load_timeout: LOAD_TIMEOUT,
-            limits: QueueLimits::default(),
-            patience: Patience::default(),
-            static_check: StaticCheck::default(),
-        }
+        HookEngineBuilder::new(folder.as_ref())
     }
 
     /// Calls the modify hook of the payload's point and waits for the outcome, at most until the hook's deadline.
@@ -202,168 +190,5 @@ impl fmt::Debug for HookEngine {
             .field("root", &self.root)
             .field("dispatcher", &self.loaded().dispatcher)
             .finish_non_exhaustive()
-    }
-}
-
-/// What the static check of a load may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StaticCheck {
-    /// Refuse the load where it finds an error.
-    #[default]
-    Error,
-    /// Tell what it finds among the warnings.
-    Warn,
-    /// Nothing: it is left out.
-    Off,
-}
-
-/// Settings for a load; made by [`HookEngine::builder`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct HookEngineBuilder {
-    folder: PathBuf,
-    python: Option<PathBuf>,
-    observe_timeout: Duration,
-    modify_timeout: Duration,
-    load_timeout: Duration,
-    limits: QueueLimits,
-    patience: Patience,
-    static_check: StaticCheck,
-}
-
-impl HookEngineBuilder {
-    /// What the static check may do, which reads the source before anything is imported; [`StaticCheck::Error`].
-    pub fn static_check(mut self, mode: StaticCheck) -> Self {
-        self.static_check = mode;
-        self
-    }
-
-    /// The interpreter, or the folder of the virtual environment, whose packages the hooks use. Without it: `VIRTUAL_ENV`,
-    /// `.venv` beside the agent, `python3` on the path. A process has one interpreter: the first load decides.
-    pub fn python(mut self, python: impl Into<PathBuf>) -> Self {
-        self.python = Some(python.into());
-        self
-    }
-
-    /// How long an observe hook may take unless its decorator says otherwise; 100 ms.
-    pub fn observe_timeout(mut self, timeout: Duration) -> Self {
-        self.observe_timeout = timeout;
-        self
-    }
-
-    /// How long a modify hook may take unless its decorator says otherwise; 500 ms.
-    pub fn modify_timeout(mut self, timeout: Duration) -> Self {
-        self.modify_timeout = timeout;
-        self
-    }
-
-    /// How long the import of all hook modules may take; 10 s.
-    pub fn load_timeout(mut self, timeout: Duration) -> Self {
-        self.load_timeout = timeout;
-        self
-    }
-
-    /// How many observations may wait before the oldest is dropped; 4,096.
-    pub fn observer_queue(mut self, observations: usize) -> Self {
-        self.limits.watch = observations.max(1);
-        self
-    }
-
-    /// About how many bytes the payloads of waiting observations may hold before the oldest is dropped; 64 MiB.
-    pub fn observer_bytes(mut self, bytes: usize) -> Self {
-        self.limits.watch_bytes = bytes;
-        self
-    }
-
-    /// How many modify calls may wait before more of them fail at once; 16,384.
-    pub fn call_queue(mut self, calls: usize) -> Self {
-        self.limits.turn = calls.max(1);
-        self
-    }
-
-    /// How long a thread may leave a wake-up unanswered before something is done about it; 20 ms. So long a waiting call waits at least
-    /// before it is moved to a fresh thread, and so long a cancelled handler has to end before its thread is interrupted.
-    pub fn patience(mut self, answer: Duration) -> Self {
-        self.patience.answer = answer.max(Duration::from_millis(1));
-        self
-    }
-
-    /// The part of its time after which a call that has not started is moved from a thread that does not answer; 0.25.
-    pub fn takeover_share(mut self, share: f64) -> Self {
-        self.patience.share = share.clamp(0.0, 1.0);
-        self
-    }
-
-    /// How many threads may be stuck in hooks at once; 8. Beyond, calls fail by policy until one comes back.
-    pub fn most_lost_threads(mut self, threads: usize) -> Self {
-        self.patience.threads = threads;
-        self
-    }
-
-    /// Loads the hooks.
-    ///
-    /// # Errors
-    ///
-    /// The folder has no hooks, they are not well formed, or no fitting interpreter is there.
-    pub fn load(self) -> Result<HookEngine, Error> {
-        let root = std::path::absolute(&self.folder)
-            .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
-        let hooks = self.load_hooks(&root)?;
-        Ok(HookEngine { root, settings: self, loaded: RwLock::new(Arc::new(hooks)), earlier: Mutex::default() })
-    }
-
-    fn load_hooks(&self, root: &Path) -> Result<LoadedHooks, Error> {
-        let (modules, mut warnings) = self.admitted(root)?;
-        python::ensure_started(&PythonChoice { asked: self.python.clone(), agent: root.to_owned() })?;
-        let loaded = python::load(LoadRequest {
-            modules,
-            within: self.load_timeout,
-            observe_timeout: self.observe_timeout,
-            modify_timeout: self.modify_timeout,
-            limits: self.limits,
-            patience: self.patience,
-        })?;
-        let refusal = if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
-            Some(Error::Invalid { root: root.to_owned(), problems: loaded.problems.clone() })
-        } else if loaded.handlers.is_empty() {
-            Some(Error::NoHooks(root.to_owned()))
-        } else {
-            None
-        };
-        if let Some(refusal) = refusal {
-            loaded.queue.stop();
-            return Err(refusal);
-        }
-        let known = |problem: &Diagnostic| {
-            warnings.iter().any(|other| other.rule == problem.rule && other.file == problem.file)
-        };
-        let new: Vec<_> = loaded.problems.into_iter().filter(|problem| !known(problem)).collect();
-        warnings.extend(new);
-        for problem in &warnings {
-            tracing::warn!(target: crate::telemetry::LOAD, "{problem}");
-        }
-        Ok(LoadedHooks { dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings })
-    }
-
-    /// The hook modules, let through by the static check, and what it finds that does not refuse the load.
-    fn admitted(&self, root: &Path) -> Result<(Admitted, Vec<Diagnostic>), Error> {
-        let modules = discovery::hook_modules(root)?;
-        if self.static_check == StaticCheck::Off {
-            return Ok((Admitted::unchecked(root, modules), Vec::new()));
-        }
-        let settings = Settings::near(root)?;
-        let files = discovery::agent_files(root)?;
-        let wanted = |problem: &Diagnostic| settings.wants(problem);
-        match Admitted::after_check(root, modules.clone(), &files, &settings.for_check(python::linked_minor()), wanted)
-        {
-            Ok(admitted) => Ok(admitted),
-            Err(problems) if self.static_check == StaticCheck::Warn => {
-                Ok((Admitted::unchecked(root, modules), problems))
-            }
-            Err(mut problems) => {
-                problems.retain(|problem| problem.severity == Severity::Error);
-                Err(Error::Invalid { root: root.to_owned(), problems })
-            }
-        }
     }
 }

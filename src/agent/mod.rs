@@ -1,11 +1,13 @@
 //! A folder on disk becomes a ready engine.
 
+mod builder;
 mod discovery;
 mod engine;
 mod error;
 mod settings;
 
+pub use builder::{HookEngineBuilder, StaticCheck};
 pub(crate) use discovery::agent_files;
-pub use engine::{HookEngine, HookEngineBuilder, RegisteredHook, StaticCheck};
+pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;
 pub(crate) use settings::Settings;

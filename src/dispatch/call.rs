@@ -183,7 +183,13 @@ impl<H: Send + Sync + 'static> Call<H> {
         let told = Told::of(&self.handler.id, &answer);
         let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reply) = reply {
-            reply(answer, elapsed);
+            match &queue {
+                // The lane's own answers may wait for the end of its drain; a verdict never does.
+                Some(queue) if before == STARTED && !cancel => {
+                    queue.held.give(self.lane.load(Ordering::Acquire), reply, answer, elapsed);
+                }
+                _ => reply(answer, elapsed),
+            }
         }
         if let Some(queue) = queue {
             queue.settled(self.handler.id.lane, before == STARTED);

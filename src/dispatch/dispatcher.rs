@@ -5,7 +5,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::call::{Answer, Call};
 use super::clock;
 use super::policy;
-use super::queue::LaneQueue;
+use super::queue::{LaneQueue, SPIN};
 use super::statistics::{Counts, HandlerStatistics};
 use super::supervision::MOST_RETIRED;
 use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, HandlerId, Lane, Outcome, POINTS, Point};
@@ -128,8 +128,22 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
 
     /// Calls the point's modify handler and waits for the outcome. Dropping the future cancels the handler.
     pub(crate) async fn modified(&self, payload: AnyPayload) -> Outcome<AnyPayload> {
-        let (tell, heard) = oneshot::channel();
+        let (tell, mut heard) = oneshot::channel();
+        let soon = self.queue.answers_soon();
         let call = Withdrawing(self.modify(payload, move |outcome| drop(tell.send(outcome))));
+        if soon && call.0.is_some() {
+            // Whoever makes several calls at once makes the others first: then this one is not alone, and sleeping is right.
+            yield_once().await;
+            let (start, alone) = (Instant::now(), self.queue.open() <= 1);
+            while alone && start.elapsed() < SPIN {
+                if let Ok(outcome) = heard.try_recv() {
+                    return outcome;
+                }
+                for _ in 0..16 {
+                    std::hint::spin_loop();
+                }
+            }
+        }
         match (heard.await, &call.0) {
             (Ok(outcome), _) => outcome,
             (Err(_), Some(call)) => Outcome::Failed(HandlerFailure {
@@ -192,6 +206,19 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
     fn at(&self, point: Point) -> &AtPoint<H> {
         &self.points[point as usize]
     }
+}
+
+/// Lets the other futures of the caller's task run once.
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
 }
 
 /// Withdraws its call when it is dropped; a call that is over does not mind.

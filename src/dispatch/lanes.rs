@@ -26,6 +26,9 @@ pub(crate) trait Crew<H: Send + Sync + 'static>: Send + Sync {
     /// Gives an order about a lane that does not answer. What runs there is told to [`LaneQueue::looked`].
     fn order(&self, queue: &Arc<LaneQueue<H>>, lane: LaneId, order: Order);
 
+    /// Whether the lane's thread looks for work without having to be woken.
+    fn is_awake(&self, lane: LaneId) -> bool;
+
     /// The processor time that the lane's thread has used, where it is known.
     fn processor_time(&self, lane: LaneId) -> Option<Duration>;
 }

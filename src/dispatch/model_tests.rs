@@ -27,6 +27,10 @@ impl Crew<()> for Nobody {
 
     fn order(&self, _: &Arc<LaneQueue<()>>, _: LaneId, _: Order) {}
 
+    fn is_awake(&self, _: LaneId) -> bool {
+        false
+    }
+
     fn processor_time(&self, _: LaneId) -> Option<Duration> {
         None
     }

@@ -6,18 +6,23 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use super::call::{Answer, Call};
-use super::lanes::{Crew, LaneId, Lanes, Stage, Wake};
+use super::held::Held;
+use super::lanes::{Crew, Lanes, Wake};
 use super::statistics::Occupancy;
 use super::supervision::Patience;
-use super::waiting::{Next, Phase, Waiting};
+use super::waiting::{Phase, Waiting};
 use crate::hooks::{AnyPayload, FailureCause, Lane};
+
+/// How long a lane looks for work before it sleeps, and a caller whose call is the only one for its answer. To wake a thread and be
+/// woken by it takes 20 to 40 µs on common machines: longer than a short handler and all that is around it.
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// How much may wait and run.
 #[derive(Clone, Copy, Debug)]
@@ -42,26 +47,17 @@ impl Default for QueueLimits {
 pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
     state: Mutex<Waiting<H>>,
     serial: AtomicU64,
-    limits: QueueLimits,
+    pub(super) limits: QueueLimits,
     pub(super) patience: Patience,
     pub(super) crew: Arc<dyn Crew<H>>,
     pub(super) me: Weak<Self>,
     hasher: RandomState,
-    room: Notify,
+    pub(super) room: Notify,
     idle: Notify,
     pub(super) ended: Notify,
     occupancy: Occupancy,
-}
-
-/// What a lane finds when it has been woken.
-#[derive(Debug)]
-pub(crate) struct Woken {
-    /// Calls whose tasks are to be cancelled.
-    pub(crate) cancels: Vec<u64>,
-    /// Whether the lane is to cancel what runs and end.
-    pub(crate) stop: bool,
-    /// Whether the lane is to end when its tasks have.
-    pub(crate) leave: bool,
+    pub(super) held: Held,
+    pub(super) spins: AtomicBool,
 }
 
 impl<H: Send + Sync + 'static> LaneQueue<H> {
@@ -96,6 +92,8 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             idle: Notify::new(),
             ended: Notify::new(),
             occupancy: Occupancy::default(),
+            held: Held::default(),
+            spins: AtomicBool::new(false),
         })
     }
 
@@ -229,30 +227,6 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    /// Whether `lane` is the last whose thread is expected to end.
-    pub(crate) fn is_last(&self, lane: LaneId) -> bool {
-        let state = self.lock();
-        let others = state.lanes.all.iter().filter(|other| other.id != lane && other.stage != Stage::Retired);
-        state.phase >= Phase::Stopping && others.count() == 0
-    }
-
-    /// The lane has ended: its tasks are over and what was printed has been written.
-    pub(crate) fn end(&self, lane: LaneId) {
-        let mut state = self.lock();
-        state.lanes.all.retain(|other| other.id != lane);
-        let none = !state.lanes.all.iter().any(|lane| lane.stage != Stage::Retired);
-        if none && state.phase >= Phase::Stopping {
-            state.advance(Phase::Ended);
-        }
-        let gone = !state.lanes.all.iter().any(|lane| lane.id == state.lanes.active);
-        let needed = (gone || state.exhausted) && state.phase < Phase::Stopping;
-        drop(state);
-        if needed {
-            self.replace();
-        }
-        self.ended.notify_waiters();
-    }
-
     /// Ends when the lane has.
     pub(super) async fn ended(&self) {
         loop {
@@ -269,21 +243,23 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         self.lock().phase >= Phase::Stopping
     }
 
+    /// Says whether callers wait in Rust: they may, then, look for the answer for a while before they sleep.
+    pub(crate) fn let_spin(&self, spins: bool) {
+        let spare = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        self.spins.store(spins && spare, Ordering::Relaxed);
+    }
+
+    /// Whether a call that is made now, as the only one, may be answered before it is worth sleeping.
+    pub(super) fn answers_soon(&self) -> bool {
+        let state = self.lock();
+        let (alone, lane) = (state.open == 0, state.lanes.active);
+        drop(state);
+        alone && self.spins.load(Ordering::Relaxed) && self.crew.is_awake(lane)
+    }
+
     /// How long at least one handler has been running.
     pub(super) fn occupancy(&self) -> &Occupancy {
         &self.occupancy
-    }
-
-    /// `lane` has begun a call that it had taken.
-    pub(super) fn begun(&self, lane: LaneId, serial: u64, observer: bool) {
-        let mut state = self.lock();
-        state.running += i64::from(observer);
-        if let Some(lane) = state.lanes.get(lane) {
-            match lane.limbo.front() {
-                Some(front) if front.serial() == serial => drop(lane.limbo.pop_front()),
-                _ => lane.limbo.retain(|call| call.serial() != serial),
-            }
-        }
     }
 
     /// A call has ended.
@@ -311,67 +287,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    /// The lane has been woken and answers: the next push wakes it again.
-    pub(crate) fn woken(&self, id: LaneId) -> Woken {
-        let now = Instant::now();
-        let mut state = self.lock();
-        let stopping = state.phase >= Phase::Stopping;
-        let Some(lane) = state.lanes.get(id) else { return Woken { cancels: Vec::new(), stop: true, leave: true } };
-        lane.answered(now);
-        let cancels = std::mem::take(&mut lane.cancels);
-        let mut wake = None;
-        match lane.stage {
-            Stage::Starting => lane.stage = Stage::Serving,
-            Stage::Stuck => wake = Self::recovered(&mut state, id),
-            Stage::Serving | Stage::Retired | Stage::Leaving => {}
-        }
-        let is_at = |at| state.lanes.all.iter().any(|lane| lane.id == id && lane.stage == at);
-        let (retired, leave) = (is_at(Stage::Retired), is_at(Stage::Leaving));
-        drop(state);
-        if let Some(wake) = wake {
-            wake();
-        }
-        Woken { cancels, stop: stopping || retired, leave }
-    }
-
-    /// The next call for `lane` to start, if there is one. It is not claimed yet: while it has not begun, it may be moved.
-    pub(crate) fn take(&self, lane: LaneId) -> Option<Arc<Call<H>>> {
-        let mut state = self.lock();
-        if state.lanes.active != lane {
-            return None;
-        }
-        let waiting = state.watch.len();
-        let call = match state.next(self.limits.running) {
-            Next::Moved => state.moved.pop_front(),
-            Next::Turn => state.turn.pop_front().map(|(_, call)| call),
-            Next::Watch(index) => state.take_watch(index),
-            Next::Nothing => None,
-        };
-        if let Some(lane) = state.lanes.active() {
-            lane.at_step(Instant::now());
-            lane.limbo.extend(call.clone());
-        }
-        let room = state.watch.len() < waiting;
-        drop(state);
-        if room {
-            self.room.notify_one();
-        }
-        call
-    }
-
-    /// A drain of `lane` is over. If there is more to take, it is woken again.
-    pub(crate) fn drained(&self, lane: LaneId) {
-        let mut state = self.lock();
-        let more = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
-        if let Some(lane) = state.lanes.get(lane) {
-            lane.drained(Instant::now());
-        }
-        if more {
-            self.wake(state);
-        }
-    }
-
-    fn wake(&self, mut state: MutexGuard<'_, Waiting<H>>) {
+    pub(super) fn wake(&self, mut state: MutexGuard<'_, Waiting<H>>) {
         let now = Instant::now();
         let wake = state.lanes.active().and_then(|lane| lane.arm(now));
         if wake.is_some() {

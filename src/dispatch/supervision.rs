@@ -162,6 +162,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let mut state = self.lock();
         state.looks_at = None;
         let mut again = false;
+        let mut silent = Vec::new();
         let ids: Vec<_> = state.lanes.all.iter().map(|lane| lane.id).collect();
         for id in ids {
             let Some(lane) = state.lanes.get(id) else { continue };
@@ -173,6 +174,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             if quiet < self.patience.answer {
                 continue;
             }
+            silent.push(id);
             self.pursue(&me, &mut state, id, quiet, now, &mut after);
             if id == state.lanes.active && state.phase < Phase::Stopping && self.is_due(&state, id, now) {
                 self.take_over(&me, &mut state, &mut after);
@@ -186,6 +188,9 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             state.advance(Phase::Ended);
         }
         drop(state);
+        for lane in silent {
+            self.held.flush(lane);
+        }
         if over {
             self.ended.notify_waiters();
         }

@@ -39,7 +39,8 @@ impl Engine {
         load_timeout_ms: Option<u64>,
         observer_queue: Option<usize>,
     ) -> PyResult<Self> {
-        let mut builder = HookEngine::builder(folder);
+        // Callers in Python need the interpreter's lock, which a thread that looks for work would take from them.
+        let mut builder = HookEngine::builder(folder).spin(false);
         if let Some(timeout) = observe_timeout_ms {
             builder = builder.observe_timeout(Duration::from_millis(timeout));
         }

@@ -3,9 +3,10 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyType};
 
 use super::from_python;
+use super::raw;
 use super::to_python;
 use crate::conversation::{CallInfo, ChannelInfo, Object};
 use crate::dispatch::Answer;
@@ -15,16 +16,47 @@ use crate::telemetry::DISPATCH;
 /// The classes of `tenterhook.mantle`, looked up once.
 pub(super) struct Binding {
     classes: Vec<PayloadClass>,
-    call: Py<PyAny>,
-    channel: Py<PyAny>,
+    call: Model,
+    channel: Model,
     control_flow: Py<PyType>,
 }
 
 struct PayloadClass {
-    class: Py<PyType>,
     name: &'static str,
-    build: Py<PyAny>,
+    model: Model,
+}
+
+/// A pydantic class, and what is needed to make objects of it without validation: the values come from the engine.
+struct Model {
+    class: Py<PyType>,
+    new: Py<PyAny>,
     fields: Vec<Py<PyString>>,
+}
+
+impl Model {
+    fn find(hooks: &Bound<'_, PyModule>, name: &str) -> PyResult<Self> {
+        let py = hooks.py();
+        let class = hooks.getattr(name)?.cast_into::<PyType>()?;
+        let fields = class.getattr(intern!(py, "model_fields"))?.try_iter()?;
+        let fields = fields.map(|field| {
+            let field: String = field?.extract()?;
+            Ok(PyString::intern(py, &field).unbind())
+        });
+        let new = py.get_type::<PyAny>().getattr(intern!(py, "__new__"))?.unbind();
+        Ok(Self { new, fields: fields.collect::<PyResult<_>>()?, class: class.unbind() })
+    }
+
+    /// An object of these field values, which become its own.
+    fn build<'py>(&self, py: Python<'py>, values: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let object = self.new.bind(py).call1((self.class.bind(py),))?;
+        let none = py.None();
+        let set = PySet::new(py, &self.fields)?;
+        raw::set_plainly(&object, intern!(py, "__dict__"), values)?;
+        raw::set_plainly(&object, intern!(py, "__pydantic_fields_set__"), &set)?;
+        raw::set_plainly(&object, intern!(py, "__pydantic_extra__"), none.bind(py))?;
+        raw::set_plainly(&object, intern!(py, "__pydantic_private__"), none.bind(py))?;
+        Ok(object)
+    }
 }
 
 /// A fresh Python object of a payload.
@@ -49,24 +81,18 @@ impl Binding {
     pub(super) fn get(py: Python<'_>) -> PyResult<&'static Self> {
         BINDING.get_or_try_init(py, || {
             let hooks = py.import("tenterhook.mantle.hooks")?;
-            let builder = py.import("tenterhook.lane")?.getattr("payload_builder")?;
-            let class =
-                |name: &str| -> PyResult<Py<PyType>> { Ok(hooks.getattr(name)?.cast_into::<PyType>()?.unbind()) };
-            let build = |name: &str| -> PyResult<Py<PyAny>> { Ok(builder.call1((hooks.getattr(name)?,))?.unbind()) };
             let mut classes: Vec<Option<PayloadClass>> = POINTS.map(|_| None).into();
             for spec in &POINTS {
-                classes[spec.point as usize] = Some(PayloadClass {
-                    class: class(spec.payload)?,
-                    name: spec.payload,
-                    build: build(spec.payload)?,
-                    fields: spec.fields().iter().map(|field| PyString::intern(py, field.name).unbind()).collect(),
-                });
+                let mut model = Model::find(&hooks, spec.payload)?;
+                // In the catalogue's order, in which values are visited.
+                model.fields = spec.fields().iter().map(|field| PyString::intern(py, field.name).unbind()).collect();
+                classes[spec.point as usize] = Some(PayloadClass { name: spec.payload, model });
             }
             Ok(Self {
                 classes: classes.into_iter().flatten().collect(),
-                call: build("CallInfo")?,
-                channel: build("ChannelInfo")?,
-                control_flow: class("HookControlFlow")?,
+                call: Model::find(&hooks, "CallInfo")?,
+                channel: Model::find(&hooks, "ChannelInfo")?,
+                control_flow: hooks.getattr("HookControlFlow")?.cast_into::<PyType>()?.unbind(),
             })
         })
     }
@@ -75,7 +101,7 @@ impl Binding {
     pub(super) fn to_python<'py>(&self, py: Python<'py>, payload: &AnyPayload) -> PyResult<Bound<'py, PyAny>> {
         let class = &self.classes[payload.point() as usize];
         let values = PyDict::new(py);
-        let mut names = class.fields.iter();
+        let mut names = class.model.fields.iter();
         let mut failed = None;
         payload.visit(&mut |_, slot| {
             let name = names.next().expect("as many names as fields");
@@ -84,7 +110,7 @@ impl Binding {
         });
         match failed {
             Some(error) => Err(error),
-            None => class.build.bind(py).call1((values,)),
+            None => class.model.build(py, &values),
         }
     }
 
@@ -93,7 +119,7 @@ impl Binding {
         let py = returned.py();
         let class = &self.classes[given.point() as usize];
         let invalid = |message| Answer::Failure(FailureCause::InvalidResult { message });
-        if !is_kind(returned, class.class.bind(py)) {
+        if !is_kind(returned, class.model.class.bind(py)) {
             let (found, hint) = (from_python::type_name(returned), self.return_hint(returned));
             return invalid(format!("It returned a `{found}`; expected `{}`: {hint}", class.name));
         }
@@ -102,7 +128,7 @@ impl Binding {
         };
         let mut changes = Vec::new();
         let mut refused = None;
-        let mut names = class.fields.iter();
+        let mut names = class.model.fields.iter();
         given.visit(&mut |spec, slot| {
             let name = names.next().expect("as many names as fields").bind(py);
             if !spec.mutable || refused.is_some() {
@@ -120,7 +146,7 @@ impl Binding {
         if let Some(refused) = refused {
             return invalid(format!("It returned a `{}` in which {refused}", class.name));
         }
-        if values.len() > class.fields.len() {
+        if values.len() > class.model.fields.len() {
             Self::tell_unknown_fields(class, values);
         }
         if changes.is_empty() {
@@ -138,7 +164,7 @@ impl Binding {
     pub(super) fn read(&self, payload: &Bound<'_, PyAny>) -> Result<AnyPayload, String> {
         let py = payload.py();
         let found = POINTS.iter().find(|spec| {
-            let class = self.classes[spec.point as usize].class.bind(py);
+            let class = self.classes[spec.point as usize].model.class.bind(py);
             payload.is_instance(class).unwrap_or(false)
         });
         let Some(spec) = found else {
@@ -146,7 +172,7 @@ impl Binding {
         };
         let class = &self.classes[spec.point as usize];
         let mut json = Object::new();
-        for (name, field) in class.fields.iter().zip(spec.fields()) {
+        for (name, field) in class.model.fields.iter().zip(spec.fields()) {
             let value =
                 payload.getattr(name.bind(py)).map_err(|error| format!("Invalid `{}`: {error}", spec.payload))?;
             // `call` and `channel` are models themselves: their fields are their dict.
@@ -191,14 +217,14 @@ impl Binding {
         let values = PyDict::new(py);
         values.set_item(intern!(py, "phone_number"), call.phone_number.as_deref())?;
         values.set_item(intern!(py, "metadata"), to_python::object(py, &call.metadata)?)?;
-        self.call.bind(py).call1((values,))
+        self.call.build(py, &values)
     }
 
     fn channel_info<'py>(&self, py: Python<'py>, channel: &ChannelInfo) -> PyResult<Bound<'py, PyAny>> {
         let values = PyDict::new(py);
         values.set_item(intern!(py, "name"), channel.name.as_deref())?;
         values.set_item(intern!(py, "metadata"), to_python::object(py, &channel.metadata)?)?;
-        self.channel.bind(py).call1((values,))
+        self.channel.build(py, &values)
     }
 
     fn return_hint(&self, returned: &Bound<'_, PyAny>) -> &'static str {
@@ -221,7 +247,7 @@ impl Binding {
                 Ok(key) => key.to_string_lossy().into_owned(),
                 Err(_) => from_python::type_name(&key),
             };
-            if !class.fields.iter().any(|name| name.bind(py).to_string_lossy() == shown) {
+            if !class.model.fields.iter().any(|name| name.bind(py).to_string_lossy() == shown) {
                 tracing::debug!(target: DISPATCH, field = shown, payload = class.name, "Unknown field dropped");
             }
         }

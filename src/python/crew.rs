@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -27,6 +27,14 @@ pub(super) struct LaneThread {
     native: AtomicI32,
     /// The call whose first step may be running; 0: none.
     pub(super) entered: AtomicU64,
+    /// How many calls have been taken in this drain.
+    pub(super) taken: AtomicU32,
+    /// The thread looks for work without being woken.
+    lingering: AtomicBool,
+    /// There is something to do.
+    poked: AtomicBool,
+    /// Until when it looks so.
+    linger_until: Mutex<Option<Instant>>,
     /// The call for which an exception was raised in the thread that may not have landed; 0: none.
     struck: AtomicU64,
 }
@@ -39,6 +47,10 @@ impl LaneThread {
             ident: AtomicU64::new(0),
             native: AtomicI32::new(0),
             entered: AtomicU64::new(0),
+            taken: AtomicU32::new(0),
+            lingering: AtomicBool::new(false),
+            poked: AtomicBool::new(false),
+            linger_until: Mutex::new(None),
             struck: AtomicU64::new(0),
         }))
     }
@@ -46,7 +58,40 @@ impl LaneThread {
     /// What wakes the thread.
     pub(super) fn wake(self: &Arc<Self>) -> Wake {
         let thread = Arc::clone(self);
-        Arc::new(move || thread.waker.wake())
+        Arc::new(move || {
+            // In this order, and the other way round in `linger`: one of the two sees the other.
+            thread.poked.store(true, Ordering::SeqCst);
+            if !thread.lingering.load(Ordering::SeqCst) {
+                thread.waker.wake();
+            }
+        })
+    }
+
+    /// The thread has nothing to do, and looks for work for `time` before it sleeps: to be woken costs more than a short call does.
+    pub(super) fn start_lingering(&self, time: Duration) {
+        *self.linger_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
+        self.lingering.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is something to do; `None`: not so far, and it is time to sleep.
+    pub(super) fn linger(&self) -> Option<bool> {
+        let until = *self.linger_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = until.is_none_or(|until| Instant::now() >= until);
+        if over || self.poked.load(Ordering::SeqCst) {
+            self.lingering.store(false, Ordering::SeqCst);
+        }
+        match self.poked.swap(false, Ordering::SeqCst) {
+            true => Some(true),
+            false if over => None,
+            false => Some(false),
+        }
+    }
+
+    /// The thread looks for what there is to do.
+    pub(super) fn answers(&self) {
+        self.lingering.store(false, Ordering::SeqCst);
+        self.poked.store(false, Ordering::SeqCst);
+        self.waker.clear();
     }
 
     /// The calling thread serves from now on.
@@ -115,6 +160,10 @@ impl Crew<PyHandler> for Hiring {
         }
     }
 
+    fn is_awake(&self, lane: LaneId) -> bool {
+        self.0.thread(lane).is_some_and(|thread| thread.lingering.load(Ordering::Relaxed))
+    }
+
     fn processor_time(&self, lane: LaneId) -> Option<Duration> {
         self.0.thread(lane)?.processor_time()
     }
@@ -169,9 +218,12 @@ impl Strike {
     fn running(&self, py: Python<'_>, current_tasks: &Bound<'_, PyDict>) -> Option<u64> {
         let server = self.thread.server.get()?.bind(py);
         let task = current_tasks.get_item(server.getattr(intern!(py, "loop")).ok()?).ok()??;
-        let owners = server.getattr(intern!(py, "owners")).ok()?.cast_into::<PyDict>().ok()?;
-        match owners.get_item(task).ok()? {
-            Some(serial) => serial.extract().ok(),
+        let dict = |name| server.getattr(name).ok()?.cast_into::<PyDict>().ok();
+        if let Some(serial) = dict(intern!(py, "owners"))?.get_item(&task).ok()? {
+            return serial.extract().ok();
+        }
+        match dict(intern!(py, "running"))?.iter().find(|(_, own)| own.is(&task)) {
+            Some((serial, _)) => serial.extract().ok(),
             // A task at its first step is not known yet.
             None => Some(self.thread.entered.load(Ordering::Acquire)).filter(|serial| *serial != 0),
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use pyo3::exceptions::asyncio::CancelledError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use rustix::event::EventfdFlags;
 
@@ -14,17 +15,19 @@ use super::binding::Binding;
 use super::crew::{Hiring, LaneThread, PyCrew};
 use super::failure::{self, RaisedSignal};
 use super::from_python;
-use crate::dispatch::{Answer, Call, FIRST, LaneId, LaneQueue, Patience, QueueLimits};
+use crate::dispatch::{Answer, Call, FIRST, LaneId, LaneQueue, Patience, QueueLimits, SPIN};
 use crate::hooks::{FailureCause, Lane as HookLane};
 
 /// What runs a handler that is written in Python.
 pub(crate) struct PyHandler {
     function: Py<PyAny>,
+    /// Its name, for the tasks that run it.
+    name: PyOnceLock<Py<PyString>>,
 }
 
 impl PyHandler {
     pub(super) fn new(function: Py<PyAny>) -> Self {
-        Self { function }
+        Self { function, name: PyOnceLock::new() }
     }
 }
 
@@ -116,7 +119,7 @@ impl Lane {
     /// Opens a drain: the serials of the jobs whose tasks are to be cancelled, whether the lane is to end at once, and whether when
     /// its tasks have.
     fn woken(&self) -> (Vec<u64>, bool, bool) {
-        self.thread.waker.clear();
+        self.thread.answers();
         let woken = self.queue.woken(self.id);
         (woken.cancels, woken.stop, woken.leave)
     }
@@ -124,7 +127,9 @@ impl Lane {
     /// The next job, or `None`.
     fn take(&self, py: Python<'_>) -> Option<Job> {
         self.thread.entered.store(0, Ordering::Release);
-        self.queue.take(self.id).map(|call| Job {
+        let call = self.queue.take(self.id)?;
+        self.thread.taken.fetch_add(1, Ordering::Relaxed);
+        Some(Job {
             function: call.handler().runs.function.clone_ref(py),
             call,
             lane: self.id,
@@ -133,10 +138,23 @@ impl Lane {
         })
     }
 
-    /// Closes a drain: what has been left is taken at the next turn of the loop.
-    fn drained(&self) {
+    /// Closes a drain: what has been left is taken at the next turn of the loop. Whether the thread is to look for work for a while
+    /// before it sleeps: so it does after a call that came alone.
+    fn drained(&self) -> bool {
         self.thread.entered.store(0, Ordering::Release);
-        self.queue.drained(self.id);
+        let alone = self.thread.taken.swap(0, Ordering::Relaxed) == 1;
+        let lingers = self.queue.drained(self.id) && alone;
+        if lingers {
+            self.thread.start_lingering(SPIN);
+        }
+        // After that: who hears of an answer may make the next call at once.
+        self.queue.tell(self.id);
+        lingers
+    }
+
+    /// Whether there is something to do; `None`: not so far, and it is time to sleep.
+    fn linger(&self) -> Option<bool> {
+        self.thread.linger()
     }
 
     /// The job whose first step may be running; 0: none.
@@ -185,8 +203,9 @@ impl Job {
 
     /// The handler's name, for the task that runs it.
     #[getter]
-    fn name(&self) -> String {
-        self.call.handler().id.to_string()
+    fn name(&self, py: Python<'_>) -> Py<PyString> {
+        let handler = self.call.handler();
+        handler.runs.name.get_or_init(py, || PyString::new(py, &handler.id.to_string()).unbind()).clone_ref(py)
     }
 
     /// Claims the job: the payload, or `None` when the job is over already.

@@ -1,6 +1,9 @@
-//! The one place where the interpreter is called without pyo3's safe binding, since that has none: starting it, and raising an
-//! exception in another thread.
-#![expect(unsafe_code, reason = "PyConfig and PyThreadState_SetAsyncExc have no safe binding in pyo3")]
+//! The one place where the interpreter is called without pyo3's safe binding, since that has none: starting it, raising an
+//! exception in another thread, and setting an attribute past a class that validates.
+#![expect(
+    unsafe_code,
+    reason = "PyConfig, PyThreadState_SetAsyncExc and PyObject_GenericSetAttr have no safe binding in pyo3"
+)]
 
 #[cfg(not(Py_LIMITED_API))]
 use std::ffi::{CStr, CString};
@@ -11,7 +14,18 @@ use std::path::Path;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
+
+/// Sets an attribute as `object.__setattr__` does, whatever the object's class says to it.
+pub(super) fn set_plainly(
+    object: &Bound<'_, PyAny>,
+    name: &Bound<'_, PyString>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    // SAFETY: the GIL is held, as the bound references show; the function borrows all three.
+    let done = unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value.as_ptr()) };
+    if done == 0 { Ok(()) } else { Err(PyErr::fetch(object.py())) }
+}
 
 /// Raises `exception` in the Python thread `ident` as soon as it runs Python code; `None` takes back what has not landed.
 pub(super) fn raise_in_thread(_py: Python<'_>, ident: u64, exception: Option<&Bound<'_, PyType>>) {

@@ -19,11 +19,8 @@ pub(super) fn object<'py>(py: Python<'py>, object: &Object) -> PyResult<Bound<'p
 
 /// Builds a list of dicts.
 pub(super) fn objects<'py>(py: Python<'py>, objects: &[Arc<Object>]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for item in objects {
-        list.append(object(py, item)?)?;
-    }
-    Ok(list)
+    // All at once: a list that grows by appending is copied again and again.
+    PyList::new(py, objects.iter().map(|item| object(py, item)).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Builds a Python object from a JSON value.
@@ -48,11 +45,8 @@ fn value_within<'py>(py: Python<'py>, value: &Value, depth: usize) -> PyResult<B
         Value::String(text) => PyString::new(py, text).into_any(),
         Value::Array(items) => {
             let depth = deeper(depth)?;
-            let list = PyList::empty(py);
-            for item in items {
-                list.append(value_within(py, item, depth)?)?;
-            }
-            list.into_any()
+            let items = items.iter().map(|item| value_within(py, item, depth)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, items)?.into_any()
         }
         Value::Object(inner) => object_within(py, inner, depth)?.into_any(),
     })

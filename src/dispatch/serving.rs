@@ -1,0 +1,131 @@
+//! What the threads of lanes ask of the queue: to be told what there is to do, calls to start, and when to end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::call::Call;
+use super::lanes::{LaneId, Stage};
+use super::queue::LaneQueue;
+use super::waiting::{Next, Phase};
+
+/// What a lane finds when it has been woken.
+#[derive(Debug)]
+pub(crate) struct Woken {
+    /// Calls whose tasks are to be cancelled.
+    pub(crate) cancels: Vec<u64>,
+    /// Whether the lane is to cancel what runs and end.
+    pub(crate) stop: bool,
+    /// Whether the lane is to end when its tasks have.
+    pub(crate) leave: bool,
+}
+
+impl<H: Send + Sync + 'static> LaneQueue<H> {
+    /// Whether `lane` is the last whose thread is expected to end.
+    pub(crate) fn is_last(&self, lane: LaneId) -> bool {
+        let state = self.lock();
+        let others = state.lanes.all.iter().filter(|other| other.id != lane && other.stage != Stage::Retired);
+        state.phase >= Phase::Stopping && others.count() == 0
+    }
+
+    /// The lane has ended: its tasks are over and what was printed has been written.
+    pub(crate) fn end(&self, lane: LaneId) {
+        self.held.flush(lane);
+        let mut state = self.lock();
+        state.lanes.all.retain(|other| other.id != lane);
+        let none = !state.lanes.all.iter().any(|lane| lane.stage != Stage::Retired);
+        if none && state.phase >= Phase::Stopping {
+            state.advance(Phase::Ended);
+        }
+        let gone = !state.lanes.all.iter().any(|lane| lane.id == state.lanes.active);
+        let needed = (gone || state.exhausted) && state.phase < Phase::Stopping;
+        drop(state);
+        if needed {
+            self.replace();
+        }
+        self.ended.notify_waiters();
+    }
+
+    /// `lane` has begun a call that it had taken.
+    pub(super) fn begun(&self, lane: LaneId, serial: u64, observer: bool) {
+        let mut state = self.lock();
+        state.running += i64::from(observer);
+        if let Some(lane) = state.lanes.get(lane) {
+            match lane.limbo.front() {
+                Some(front) if front.serial() == serial => drop(lane.limbo.pop_front()),
+                _ => lane.limbo.retain(|call| call.serial() != serial),
+            }
+        }
+    }
+
+    /// The lane has been woken and answers: the next push wakes it again.
+    pub(crate) fn woken(&self, id: LaneId) -> Woken {
+        let now = Instant::now();
+        self.held.begin(id);
+        let mut state = self.lock();
+        let stopping = state.phase >= Phase::Stopping;
+        let Some(lane) = state.lanes.get(id) else { return Woken { cancels: Vec::new(), stop: true, leave: true } };
+        lane.answered(now);
+        let cancels = std::mem::take(&mut lane.cancels);
+        let mut wake = None;
+        match lane.stage {
+            Stage::Starting => lane.stage = Stage::Serving,
+            Stage::Stuck => wake = Self::recovered(&mut state, id),
+            Stage::Serving | Stage::Retired | Stage::Leaving => {}
+        }
+        let is_at = |at| state.lanes.all.iter().any(|lane| lane.id == id && lane.stage == at);
+        let (retired, leave) = (is_at(Stage::Retired), is_at(Stage::Leaving));
+        drop(state);
+        if let Some(wake) = wake {
+            wake();
+        }
+        Woken { cancels, stop: stopping || retired, leave }
+    }
+
+    /// The next call for `lane` to start, if there is one. It is not claimed yet: while it has not begun, it may be moved.
+    pub(crate) fn take(&self, lane: LaneId) -> Option<Arc<Call<H>>> {
+        let mut state = self.lock();
+        if state.lanes.active != lane {
+            return None;
+        }
+        let waiting = state.watch.len();
+        let call = match state.next(self.limits.running) {
+            Next::Moved => state.moved.pop_front(),
+            Next::Turn => state.turn.pop_front().map(|(_, call)| call),
+            Next::Watch(index) => state.take_watch(index),
+            Next::Nothing => None,
+        };
+        if let Some(lane) = state.lanes.active() {
+            lane.at_step(Instant::now());
+            lane.limbo.extend(call.clone());
+        }
+        let room = state.watch.len() < waiting;
+        drop(state);
+        if room {
+            self.room.notify_one();
+        }
+        call
+    }
+
+    /// A drain of `lane` is over. If there is more to take, it is woken again. Whether it may look for work for a while before it
+    /// sleeps: nothing is open, callers are in Rust, and there is a processor to spare.
+    pub(crate) fn drained(&self, lane: LaneId) -> bool {
+        let mut state = self.lock();
+        let more = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
+        if let Some(lane) = state.lanes.get(lane) {
+            lane.drained(Instant::now());
+        }
+        let idle = state.open == 0 && state.phase == Phase::Open;
+        if more {
+            self.wake(state);
+        } else {
+            drop(state);
+        }
+        idle && self.spins.load(Ordering::Relaxed)
+    }
+
+    /// Tells the answers of a drain that is over.
+    pub(crate) fn tell(&self, lane: LaneId) {
+        self.held.flush(lane);
+    }
+}
