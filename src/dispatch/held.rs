@@ -63,6 +63,13 @@ impl Held {
     }
 }
 
+impl Drop for Held {
+    fn drop(&mut self) {
+        let answers = std::mem::take(&mut self.lock().answers);
+        tell(answers);
+    }
+}
+
 /// Never under the lock: who hears may call the engine at once.
 fn tell(answers: Vec<(Reply, Answer, Duration)>) {
     for (reply, answer, elapsed) in answers {

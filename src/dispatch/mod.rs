@@ -16,6 +16,8 @@ mod queue;
 mod serving;
 mod statistics;
 mod supervision;
+#[cfg(test)]
+mod supervision_tests;
 mod waiting;
 
 pub(crate) use call::{Answer, Call};
