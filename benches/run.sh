@@ -17,6 +17,9 @@ for environment in .venv .venv-3.11 .venv-3.13; do
         cargo bench --quiet --bench dispatch -- --json "target/bench/dispatch-$version.json" "$@"
 done
 
+# How cost grows: the plots of the documents.
+PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench dispatch -- --growth docs
+
 # The recorded conversations that TENTERHOOK_SHARED has, where it is set; else those of the example, many times over.
 input=${TENTERHOOK_SHARED:-none}/data/airline/conversations.jsonl
 if [ ! -f "$input" ]; then

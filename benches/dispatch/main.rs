@@ -8,11 +8,12 @@
 //! * plain Python: `asyncio.wait_for(handler(payload.model_copy(deep=True)), 0.5)`, never leaving Python;
 //! * pyo3-async-runtimes + pythonize: messages to Python, `into_future_with_locals` under `tokio::time::timeout`, messages back.
 //!
-//! `cargo bench --bench dispatch -- [--quick] [--messages N] [--rounds N] [--json FILE] [--asyncio]`. The interpreter's packages are those
+//! `cargo bench --bench dispatch -- [--quick] [--messages N] [--growth DIR] [--rounds N] [--json FILE] [--asyncio]`. The interpreter's packages are those
 //! of `VIRTUAL_ENV`, else of `.venv` in the crate's folder. Without cargo's `--bench` the results are checked and nothing is
 //! timed.
 
 mod case;
+mod growth;
 mod report;
 mod runner;
 
@@ -40,6 +41,9 @@ struct Arguments {
     /// Only payloads of N messages: 1, 20 or 100
     #[arg(long, value_name = "N")]
     messages: Option<usize>,
+    /// Measure how cost grows with payload and observers instead, and write the plots into DIR
+    #[arg(long, value_name = "DIR")]
+    growth: Option<PathBuf>,
     /// Fewer and shorter rounds, for a first look
     #[arg(long)]
     quick: bool,
@@ -69,6 +73,9 @@ fn main() -> anyhow::Result<()> {
     let runtime = Runtime::new()?;
     start_interpreter(agents.path())?;
     let python = PythonSide::new(arguments.asyncio)?;
+    if let Some(folder) = &arguments.growth {
+        return growth::measure(&runtime, &python, agents.path(), rounds, folder);
+    }
     let mut rows = Vec::new();
     for variant in Variant::ALL {
         let folder = agents.path().join(variant.name());

@@ -37,6 +37,9 @@ DRAIN = 64
 STOP_GRACE = 1.0
 
 
+#: Seconds after which it is looked again whether a thread can be parked.
+PARK_AGAIN = 0.002
+
 #: The process is a child that a handler has forked: it has the memory of an engine, and none of its threads.
 _FORKED = False
 
@@ -80,6 +83,10 @@ def start_assistant(assistant: Assistant) -> None:
                         ident = order.carry_out(current_tasks)
                         if ident is not None:
                             order.report(_stack(ident))
+                        elif order.wants_more:
+                            # Not there: it may hold a lock of somebody's. Other orders first, then again.
+                            time.sleep(PARK_AGAIN)
+                            order.again()
                     else:
                         _thread.start_new_thread(_serve, (order,))
                 except BaseException as error:  # somebody waits for the answer
@@ -113,6 +120,8 @@ async def _run(job: Job, server: _Server) -> None:
         payload = job.begin()
         if payload is None:
             return
+        # Here, and not where it is made: an exception that is raised in the thread may land there.
+        server.running[job.serial] = asyncio.current_task(server.loop)
         result = job.function(payload)
         if type(result) is not CoroutineType and not isinstance(result, Awaitable):
             job.not_awaitable(result)
@@ -127,8 +136,7 @@ async def _run(job: Job, server: _Server) -> None:
     else:
         job.end(result, _fields(result))
     finally:
-        if server.running:
-            server.running.pop(job.serial, None)
+        server.running.pop(job.serial, None)
         if server.leaving:
             server.leave()
 
@@ -212,7 +220,7 @@ class _Server:
         self.loop = loop
         agent = lane.agent
         self.context = Context() if agent is None else agent.context
-        self.running: dict[int, Task[None]] = {}
+        self.running: dict[int, Task[Any] | None] = {}
         #: Which job has started a task.
         self.owners: dict[Task[Any], int] = {}
         #: What handlers start themselves; asyncio alone would let it be collected.
@@ -236,30 +244,39 @@ class _Server:
             order.failed(f"{type(error).__name__}: {error!r}")
 
     def serve(self) -> None:
-        while not self.stopping:
-            try:
-                self.loop.run_forever()
-            except BaseException as error:  # what ends the loop restarts it
-                self._tell(error)
+        try:
+            self._serve_until_stopped()
+        finally:
+            with contextlib.suppress(BaseException):  # whatever a user has put in its place
+                self.loop.close()
+                if self.lane.is_last() and (agent := self.lane.agent) is not None:
+                    agent.unload()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(BaseException):
+                    stream.flush()
+            # It is held by what it holds: the lane's file descriptor is not to wait for a collection.
+            del self.start
+            self.lane.end()
+
+    def _run_once(self) -> None:
+        try:
+            self.loop.run_forever()
+        except BaseException as error:  # what ends the loop restarts it
+            self._tell(error)
+
+    def _serve_until_stopped(self) -> None:
+        # Once it is closed nothing can be run on a loop any more: a fresh lane goes on.
+        while not self.stopping and not self.loop.is_closed():
+            # What is raised in the thread for what has just ended may land anywhere here.
+            with contextlib.suppress(BaseException):
+                self._run_once()
             if _FORKED:
                 _leave_child()
-            if self.loop.is_closed():
-                # Nothing can be run on it any more: a fresh lane goes on.
-                break
         try:
             if not self.loop.is_closed():
                 self.loop.run_until_complete(self._wind_up())
         except BaseException as error:
             self._tell(error)
-        finally:
-            with contextlib.suppress(Exception):  # whatever a user has put in its place
-                self.loop.close()
-                if self.lane.is_last() and (agent := self.lane.agent) is not None:
-                    agent.unload()
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):
-                    stream.flush()
-            self.lane.end()
 
     def drain(self) -> None:
         cancels, stop, self.leaving = self.lane.woken()
@@ -267,16 +284,18 @@ class _Server:
             task = self.running.get(serial)
             if task is not None:
                 task.cancel()
-        for _ in range(DRAIN):
-            job = self.lane.take()
-            if job is None:
-                break
-            self.start(job)
-        if self.eager:
-            self._drained()
-        else:
-            # Behind the first steps of what has just been started.
-            self.loop.call_soon(self._drained)
+        try:
+            for _ in range(DRAIN):
+                job = self.lane.take()
+                if job is None:
+                    break
+                self.start(job)
+        finally:
+            if self.eager:
+                self._drained()
+            else:
+                # Behind the first steps of what has just been started.
+                self.loop.call_soon(self._drained)
         if stop:
             self._stop()
         elif self.leaving:
@@ -298,8 +317,9 @@ class _Server:
             self.drain()
 
     def _stop(self) -> None:
-        self.stopping = True
-        self.loop.stop()
+        if not self.stopping:
+            self.stopping = True
+            self.loop.stop()
 
     def leave(self) -> None:
         """Ends the lane when nothing is left on its loop."""
@@ -307,12 +327,10 @@ class _Server:
             self._stop()
 
     def _start_eagerly(self, job: Job) -> None:
-        task = Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
-        if not task.done():
-            self.running[job.serial] = task
+        Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
 
     def _start(self, job: Job) -> None:
-        self.running[job.serial] = Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy())
+        Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy())
 
     def _background_task(self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task[Any]:
         owner = self._owner(asyncio.current_task(self.loop))
@@ -337,7 +355,7 @@ class _Server:
 
     async def _wind_up(self) -> None:
         own = asyncio.current_task()
-        left = {task for task in {*self.running.values(), *self.background} if task is not own}
+        left = {task for task in (*self.running.values(), *self.background) if task is not None and task is not own}
         for task in left:
             task.cancel()
         if left:

@@ -101,7 +101,7 @@ impl<H: Send + Sync + 'static> Call<H> {
         let observer = self.handler.id.lane == Lane::Observe;
         let claimed = self.state.compare_exchange(WAITING, STARTED, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if let Some(queue) = self.queue.upgrade() {
-            queue.begun(lane, self.serial, observer && claimed);
+            queue.begun(lane, self.serial, claimed, observer);
         }
         if !claimed {
             return false;
@@ -124,15 +124,6 @@ impl<H: Send + Sync + 'static> Call<H> {
         }
     }
 
-    /// When its time is over.
-    fn deadline(&self) -> Instant {
-        let from = match self.handler.id.lane {
-            Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
-            Lane::Modify => self.dispatched,
-        };
-        from.checked_add(self.handler.id.timeout).unwrap_or(from)
-    }
-
     /// When the call was dispatched.
     pub(super) fn dispatched(&self) -> Instant {
         self.dispatched
@@ -150,9 +141,7 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.handler.counts.in_handler(time);
         if let Some(queue) = self.queue.upgrade() {
             queue.occupancy().leave();
-            if self.state.load(Ordering::Acquire) == SETTLED {
-                queue.caught_up(self.lane.load(Ordering::Acquire), self.serial);
-            }
+            queue.left(self.lane.load(Ordering::Acquire), self.serial);
         }
     }
 
@@ -172,7 +161,7 @@ impl<H: Send + Sync + 'static> Call<H> {
             && cancel
             && before == STARTED
         {
-            queue.overrun(self.lane.load(Ordering::Acquire), self.serial, &self.handler, self.deadline());
+            queue.overrun(self.lane.load(Ordering::Acquire), self.serial, &self.handler);
         }
         let from = match self.handler.id.lane {
             Lane::Observe => *self.started.get().unwrap_or(&self.dispatched),
@@ -273,7 +262,8 @@ impl<H: Send + Sync + 'static> Expire for Call<H> {
         let lane = self.lane.load(Ordering::Acquire);
         let cause = match self.queue.upgrade() {
             Some(queue) if self.state.load(Ordering::Acquire) == STARTED && lane != 0 => {
-                queue.cause_at_deadline(lane, self.serial, limit_ms)
+                let began = *self.started.get().unwrap_or(&self.dispatched);
+                queue.cause_at_deadline(lane, self.serial, began, self.handler.id.timeout)
             }
             _ => FailureCause::Timeout { limit_ms },
         };

@@ -3,7 +3,7 @@
 //! A lane's heartbeat is the wake-up that it has not answered: `since` is set by whoever wakes it and by each step of a drain, and
 //! taken back when the drain is over. No tick runs while nothing is to be done.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ pub(super) enum Stage {
 pub(super) struct Overdue<H: Send + Sync + 'static> {
     pub(super) serial: u64,
     pub(super) handler: Arc<Registered<H>>,
-    /// Its deadline.
+    /// Since when.
     pub(super) at: Instant,
     /// The processor time of its thread when it was first struck.
     pub(super) used: Option<Duration>,
@@ -83,10 +83,14 @@ pub(super) struct LaneState<H: Send + Sync + 'static> {
     pub(super) cancels: Vec<u64>,
     /// Calls that it has taken and not begun.
     pub(super) limbo: VecDeque<Arc<Call<H>>>,
+    /// Calls that it has begun and that have not ended.
+    pub(super) begun: HashSet<u64>,
     /// Whose step was running when somebody looked, since it stopped to answer.
     pub(super) running: Option<u64>,
     /// Somebody has looked since it stopped to answer.
     pub(super) looked: bool,
+    /// From when to when it did not answer last, and whose step was running.
+    blocked: Option<(Instant, Instant, Option<u64>)>,
     /// An order about it has not been carried out.
     pub(super) ordered: bool,
     pub(super) overdue: Vec<Overdue<H>>,
@@ -108,8 +112,10 @@ impl<H: Send + Sync + 'static> LaneState<H> {
             since: None,
             cancels: Vec::new(),
             limbo: VecDeque::new(),
+            begun: HashSet::new(),
             running: None,
             looked: false,
+            blocked: None,
             ordered: false,
             overdue: Vec::new(),
             stack: Vec::new(),
@@ -135,8 +141,18 @@ impl<H: Send + Sync + 'static> LaneState<H> {
 
     /// The lane is at another step of a drain.
     pub(super) fn at_step(&mut self, now: Instant) {
+        if let (true, Some(since)) = (self.looked, self.since) {
+            self.blocked = Some((since, now, self.running));
+        }
         self.since = Some(now);
         (self.running, self.looked) = (None, false);
+    }
+
+    /// Its thread, which had been given up, answers.
+    pub(super) fn come_back(&mut self) {
+        self.stage = Stage::Leaving;
+        (self.retired_at, self.culprit) = (None, None);
+        self.stack.clear();
     }
 
     /// The drain is over. A wake-up that came meanwhile is still to be answered.
@@ -147,9 +163,14 @@ impl<H: Send + Sync + 'static> LaneState<H> {
         }
     }
 
-    /// Whether a step of the call `serial` is known not to be what keeps the lane from answering.
-    pub(super) fn is_innocent(&self, serial: u64) -> bool {
+    /// Whether a call that began at `began` and had `time` was kept from ending by another's step: that keeps the lane from answering
+    /// now, or did so for half of the time.
+    pub(super) fn is_innocent(&self, serial: u64, began: Instant, time: Duration) -> bool {
+        let blocked = self.blocked.is_some_and(|(from, to, culprit)| {
+            culprit != Some(serial) && to.saturating_duration_since(from.max(began)) >= time / 2
+        });
         match self.stage {
+            _ if blocked => true,
             Stage::Retired => self.culprit.is_some() && !self.overdue.iter().any(|overdue| overdue.serial == serial),
             _ => self.since.is_some() && self.looked && self.running != Some(serial),
         }

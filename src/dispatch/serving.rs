@@ -47,10 +47,13 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     }
 
     /// `lane` has begun a call that it had taken.
-    pub(super) fn begun(&self, lane: LaneId, serial: u64, observer: bool) {
+    pub(super) fn begun(&self, lane: LaneId, serial: u64, claimed: bool, observer: bool) {
         let mut state = self.lock();
-        state.running += i64::from(observer);
+        state.running += i64::from(observer && claimed);
         if let Some(lane) = state.lanes.get(lane) {
+            if claimed {
+                lane.begun.insert(serial);
+            }
             match lane.limbo.front() {
                 Some(front) if front.serial() == serial => drop(lane.limbo.pop_front()),
                 _ => lane.limbo.retain(|call| call.serial() != serial),
@@ -71,15 +74,17 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         match lane.stage {
             Stage::Starting => lane.stage = Stage::Serving,
             Stage::Stuck => wake = Self::recovered(&mut state, id),
-            Stage::Serving | Stage::Retired | Stage::Leaving => {}
+            // It has come back: what is suspended on its loop goes on.
+            Stage::Retired => lane.come_back(),
+            Stage::Serving | Stage::Leaving => {}
         }
         let is_at = |at| state.lanes.all.iter().any(|lane| lane.id == id && lane.stage == at);
-        let (retired, leave) = (is_at(Stage::Retired), is_at(Stage::Leaving));
+        let leave = is_at(Stage::Leaving);
         drop(state);
         if let Some(wake) = wake {
             wake();
         }
-        Woken { cancels, stop: stopping || retired, leave }
+        Woken { cancels, stop: stopping, leave }
     }
 
     /// The next call for `lane` to start, if there is one. It is not claimed yet: while it has not begun, it may be moved.
@@ -112,14 +117,22 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     pub(crate) fn drained(&self, lane: LaneId) -> bool {
         let mut state = self.lock();
         let more = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
+        let mut wake = None;
         if let Some(lane) = state.lanes.get(lane) {
             lane.drained(Instant::now());
+            if matches!(lane.stage, Stage::Stuck | Stage::Retired) {
+                // It was blocked at one of its first steps, and has come back: it is to look again.
+                wake = lane.arm(Instant::now());
+            }
         }
         let idle = state.open == 0 && state.phase == Phase::Open;
         if more {
             self.wake(state);
         } else {
             drop(state);
+        }
+        if let Some(wake) = wake {
+            wake();
         }
         idle && self.spins.load(Ordering::Relaxed)
     }

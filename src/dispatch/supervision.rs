@@ -73,35 +73,36 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    /// A call that has started is over for its caller while its task runs on: the task is cancelled, and from its deadline on its
-    /// thread may be struck.
-    pub(super) fn overrun(&self, lane: LaneId, serial: u64, handler: &Arc<Registered<H>>, at: Instant) {
+    /// A call that has started is over for its caller while its task runs on: the task is cancelled, and where that does not help its
+    /// thread is struck.
+    pub(super) fn overrun(&self, lane: LaneId, serial: u64, handler: &Arc<Registered<H>>) {
         let now = Instant::now();
         let mut state = self.lock();
         let Some(serving) = state.lanes.get(lane) else { return };
         serving.cancels.push(serial);
-        serving.overdue.push(Overdue { serial, handler: Arc::clone(handler), at, used: None });
+        serving.overdue.push(Overdue { serial, handler: Arc::clone(handler), at: now, used: None });
         let wake = serving.arm(now);
-        self.watch(&mut state, now.max(at));
+        self.watch(&mut state, now);
         drop(state);
         if let Some(wake) = wake {
             wake();
         }
     }
 
-    /// The task of a call that was over for its caller has ended.
-    pub(crate) fn caught_up(&self, lane: LaneId, serial: u64) {
+    /// The handler of a call has ended.
+    pub(super) fn left(&self, lane: LaneId, serial: u64) {
         if let Some(lane) = self.lock().lanes.get(lane) {
+            lane.begun.remove(&serial);
             lane.overdue.retain(|overdue| overdue.serial != serial);
         }
     }
 
     /// Why a call that has started on `lane` is not done at its deadline.
-    pub(super) fn cause_at_deadline(&self, lane: LaneId, serial: u64, limit_ms: u64) -> FailureCause {
+    pub(super) fn cause_at_deadline(&self, lane: LaneId, serial: u64, began: Instant, time: Duration) -> FailureCause {
         let mut state = self.lock();
-        let lost = state.lanes.get(lane).is_none_or(|lane| lane.is_innocent(serial));
+        let lost = state.lanes.get(lane).is_none_or(|lane| lane.is_innocent(serial, began, time));
         if !lost {
-            return FailureCause::Timeout { limit_ms };
+            return FailureCause::Timeout { limit_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX) };
         }
         state.loop_lost += 1;
         FailureCause::LoopLost
@@ -208,6 +209,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         after: &mut Aftermath<H>,
     ) {
         let patience = self.patience;
+        let stopping = state.phase >= Phase::Stopping;
         let Some(lane) = state.lanes.get(id) else { return };
         let give = |lane: &mut super::lanes::LaneState<H>, order| {
             // An order that waits for the interpreter's lock says all that can be said.
@@ -221,25 +223,34 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             return;
         }
         let running = lane.running;
-        let (serial, over, used) = match running {
-            Some(serial) => match lane.overdue.iter_mut().find(|overdue| overdue.serial == serial) {
-                // It has time left.
-                None => return give(lane, Order::Look),
-                Some(overdue) => {
-                    let used = *overdue.used.get_or_insert_with(|| self.crew.processor_time(id).unwrap_or_default());
-                    (Some(serial), now.saturating_duration_since(overdue.at), used)
+        let overdue = lane.overdue.iter_mut().find(|overdue| running == Some(overdue.serial));
+        let (over, used) = match overdue {
+            Some(overdue) => {
+                let used = *overdue.used.get_or_insert_with(|| self.crew.processor_time(id).unwrap_or_default());
+                // It may have been kept from its clean-up by another: what counts is how long it keeps the lane itself.
+                (now.saturating_duration_since(overdue.at).min(quiet), used)
+            }
+            // It has time left.
+            None if running.is_some_and(|serial| lane.begun.contains(&serial)) && !stopping => {
+                return give(lane, Order::Look);
+            }
+            // What a handler has started and left behind, a task or a callback; or all is to end.
+            None => {
+                let grace = if stopping { Duration::ZERO } else { patience.callback };
+                if quiet < grace {
+                    return give(lane, Order::Look);
                 }
-            },
-            None if quiet >= patience.callback => (None, quiet.saturating_sub(patience.callback), Duration::ZERO),
-            None => return give(lane, Order::Look),
+                (quiet.saturating_sub(grace), Duration::ZERO)
+            }
         };
-        if over < patience.answer && serial.is_some() {
+        if over < patience.answer && running.is_some() {
             return;
         }
         if over < patience.give_up {
-            give(lane, Order::Interrupt(serial));
+            give(lane, Order::Interrupt(running));
             return;
         }
+        let serial = running;
         let spins = self.crew.processor_time(id).is_some_and(|now| now.saturating_sub(used) > patience.give_up / 20);
         self.crew.order(me, id, if spins { Order::Park(serial) } else { Order::Report });
         if spins {

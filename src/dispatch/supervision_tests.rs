@@ -216,9 +216,10 @@ fn only_the_call_whose_step_is_running_is_struck_and_only_past_its_deadline() {
         assert!(orders().contains(&(FIRST, Order::Report)));
         assert!(!orders().iter().any(|(_, order)| *order == Order::Interrupt(Some(2))));
         assert_eq!(scene.dispatcher.health().loop_lost, 1);
-        assert!(scene.queue.woken(FIRST).stop, "a retired thread that comes back ends");
-        scene.queue.end(FIRST);
+        let woken = scene.queue.woken(FIRST);
+        assert!(woken.leave && !woken.stop, "a thread that comes back ends when what is suspended on it has");
         assert_eq!(scene.dispatcher.health().retired.len(), 0);
+        scene.queue.end(FIRST);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use crate::dispatch::{Crew, LaneId, LaneQueue, Order, Wake};
 pub(super) struct LaneThread {
     pub(super) waker: Waker,
     /// `tenterhook.lane._Server`, once the thread serves.
-    pub(super) server: OnceLock<Py<PyAny>>,
+    pub(super) server: Mutex<Option<Py<PyAny>>>,
     /// Python's number of the thread; 0: not known yet.
     pub(super) ident: AtomicU64,
     /// The system's.
@@ -43,7 +44,7 @@ impl LaneThread {
     pub(super) fn new() -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             waker: Waker::nonblocking()?,
-            server: OnceLock::new(),
+            server: Mutex::new(None),
             ident: AtomicU64::new(0),
             native: AtomicI32::new(0),
             entered: AtomicU64::new(0),
@@ -96,10 +97,16 @@ impl LaneThread {
 
     /// The calling thread serves from now on.
     pub(super) fn serves(&self, server: Py<PyAny>, ident: u64, native: i32) {
-        // A lane is served once.
-        let _ = self.server.set(server);
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         self.native.store(native, Ordering::Release);
         self.ident.store(ident, Ordering::Release);
+    }
+
+    /// The thread no longer serves: what it has is let go, the file descriptor among it.
+    pub(super) fn ended(&self) {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Not under the lock: to let go of an object may run code.
+        drop(server);
     }
 
     /// Takes back an exception that was raised for `serial` and has not landed: the call is over.
@@ -117,14 +124,22 @@ impl LaneThread {
 }
 
 /// The threads of one agent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PyCrew {
+    /// The agent's folder, as the code of its modules names it: as it was given, and without links.
+    roots: [String; 2],
     threads: Mutex<HashMap<LaneId, Arc<LaneThread>>>,
     /// What all lanes of the agent share in Python: its modules, and the context that they were imported in.
     pub(super) agent: OnceLock<Py<PyAny>>,
 }
 
 impl PyCrew {
+    pub(super) fn new(root: &Path) -> Self {
+        let shown = |path: &Path| format!("{}/", path.display());
+        let real = fs::canonicalize(root).map_or_else(|_| shown(root), |real| shown(&real));
+        Self { roots: [shown(root), real], threads: Mutex::default(), agent: OnceLock::new() }
+    }
+
     pub(super) fn add(&self, lane: LaneId, thread: Arc<LaneThread>) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, thread);
     }
@@ -154,7 +169,14 @@ impl Crew<PyHandler> for Hiring {
 
     fn order(&self, queue: &Arc<LaneQueue<PyHandler>>, lane: LaneId, order: Order) {
         if let Some(thread) = self.0.thread(lane) {
-            let strike = Strike { queue: Arc::clone(queue), lane, thread, order };
+            let strike = Strike {
+                queue: Arc::clone(queue),
+                crew: Arc::clone(&self.0),
+                lane,
+                thread,
+                order,
+                left: AtomicU32::new(TRIES),
+            };
             // The assistant's eventfd is open as long as the process lives.
             let _ = loading::ask(AssistantOrder::Strike(strike));
         }
@@ -173,33 +195,76 @@ impl Crew<PyHandler> for Hiring {
 #[pyclass(frozen, module = "tenterhook._engine")]
 pub(super) struct Strike {
     queue: Arc<LaneQueue<PyHandler>>,
+    crew: Arc<PyCrew>,
     lane: LaneId,
     thread: Arc<LaneThread>,
     order: Order,
+    /// How often it is still tried; 0: it has been carried out, or given up.
+    left: AtomicU32,
 }
+
+/// How often it is tried to park a thread, 2 ms apart.
+const TRIES: u32 = 500;
 
 #[pymethods]
 impl Strike {
     /// Looks whose step is running and strikes it, all while the GIL is kept: `current_tasks` are asyncio's, by loop. Gives Python's
     /// number of the thread where its stack is to be told.
     fn carry_out(&self, py: Python<'_>, current_tasks: &Bound<'_, PyDict>) -> PyResult<Option<u64>> {
-        let running = self.running(py, current_tasks);
         let ident = self.thread.ident.load(Ordering::Acquire);
+        let left = self.left.fetch_sub(1, Ordering::AcqRel) - 1;
+        let running = self.running(py, current_tasks);
         let (call, class) = match self.order {
+            Order::Report => {
+                self.left.store(0, Ordering::Release);
+                return Ok(Some(ident));
+            }
             Order::Look => (None, None),
             Order::Interrupt(call) => (Some(call), Some(intern!(py, "HandlerInterrupted"))),
             Order::Park(call) => (Some(call), Some(intern!(py, "ThreadParked"))),
-            Order::Report => return Ok(Some(ident)),
         };
+        let mut again = false;
         if let (Some(call), Some(class)) = (call, class)
             && running == call
         {
-            let class = py.import("tenterhook.lane")?.getattr(class)?.cast_into::<PyType>()?;
-            self.thread.struck.store(call.unwrap_or_default(), Ordering::Release);
-            raw::raise_in_thread(py, ident, Some(&class));
+            // What is no task may be the loop itself: then nobody's code is there to be struck. A parked thread keeps what it holds:
+            // in somebody else's code that may be a lock that all need.
+            let strikes = match self.order {
+                Order::Park(_) => self.in_agent(py, ident, 1)?,
+                _ => call.is_some() || self.in_agent(py, ident, usize::MAX)?,
+            };
+            if strikes {
+                let class = py.import("tenterhook.lane")?.getattr(class)?.cast_into::<PyType>()?;
+                self.thread.struck.store(call.unwrap_or_default(), Ordering::Release);
+                raw::raise_in_thread(py, ident, Some(&class));
+            } else {
+                again = matches!(self.order, Order::Park(_)) && left > 0;
+            }
+        }
+        if !again {
+            self.left.store(0, Ordering::Release);
         }
         self.queue.looked(self.lane, running);
         Ok(None)
+    }
+
+    /// Whether the order is to be tried again.
+    #[getter]
+    fn wants_more(&self) -> bool {
+        self.left.load(Ordering::Acquire) > 0
+    }
+
+    /// Has the order tried again, after those that wait.
+    fn again(&self) {
+        let order = Self {
+            queue: Arc::clone(&self.queue),
+            crew: Arc::clone(&self.crew),
+            lane: self.lane,
+            thread: Arc::clone(&self.thread),
+            order: self.order,
+            left: AtomicU32::new(self.left.load(Ordering::Acquire)),
+        };
+        let _ = loading::ask(AssistantOrder::Strike(order));
     }
 
     /// Where the thread is, for the log and for `health()`.
@@ -215,8 +280,25 @@ impl Strike {
 }
 
 impl Strike {
+    /// Whether one of the `deepest` innermost frames of a thread is code of the agent's.
+    fn in_agent(&self, py: Python<'_>, ident: u64, deepest: usize) -> PyResult<bool> {
+        let frames = py.import("sys")?.call_method0(intern!(py, "_current_frames"))?.cast_into::<PyDict>()?;
+        let mut frame = frames.get_item(ident)?;
+        for _ in 0..deepest {
+            let Some(this) = frame.filter(|frame| !frame.is_none()) else { return Ok(false) };
+            let file = this.getattr(intern!(py, "f_code")).and_then(|code| code.getattr(intern!(py, "co_filename")));
+            let file: String = file.and_then(|file| file.extract()).unwrap_or_default();
+            if self.crew.roots.iter().any(|root| file.starts_with(root)) {
+                return Ok(true);
+            }
+            frame = this.getattr(intern!(py, "f_back")).ok();
+        }
+        Ok(false)
+    }
+
     fn running(&self, py: Python<'_>, current_tasks: &Bound<'_, PyDict>) -> Option<u64> {
-        let server = self.thread.server.get()?.bind(py);
+        let server =
+            self.thread.server.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.clone_ref(py).into_bound(py);
         let task = current_tasks.get_item(server.getattr(intern!(py, "loop")).ok()?).ok()??;
         let dict = |name| server.getattr(name).ok()?.cast_into::<PyDict>().ok();
         if let Some(serial) = dict(intern!(py, "owners"))?.get_item(&task).ok()? {

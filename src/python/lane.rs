@@ -1,6 +1,7 @@
 //! The lane as Python sees it: a queue to take jobs from, and jobs whose methods are leaves.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -84,8 +85,12 @@ impl Lane {
     }
 
     /// The first lane of a queue, and the queue; a thread of Python's has yet to serve it.
-    pub(super) fn first(limits: QueueLimits, patience: Patience) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
-        let (thread, crew) = (LaneThread::new()?, Arc::new(PyCrew::default()));
+    pub(super) fn first(
+        root: &Path,
+        limits: QueueLimits,
+        patience: Patience,
+    ) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
+        let (thread, crew) = (LaneThread::new()?, Arc::new(PyCrew::new(root)));
         crew.add(FIRST, Arc::clone(&thread));
         let queue = LaneQueue::new(limits, patience, Arc::new(Hiring(Arc::clone(&crew))), thread.wake());
         Ok((Self::new(Arc::clone(&queue), FIRST, thread, crew), queue))
@@ -176,6 +181,7 @@ impl Lane {
     /// The lane has ended.
     fn end(&self) {
         self.crew.remove(self.id);
+        self.thread.ended();
         self.queue.end(self.id);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Loaded {
 
 /// Imports an agent's modules and registers their handlers. Blocks; needs the interpreter started, and the GIL not held.
 pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
-    let (lane, queue) = Lane::first(request.limits, request.patience).map_err(Error::Waker)?;
+    let (lane, queue) = Lane::first(request.modules.root(), request.limits, request.patience).map_err(Error::Waker)?;
     let (told, heard) = mpsc::sync_channel(1);
     let (within, root) = (request.within, request.modules.root().to_owned());
     let defaults = (request.observe_timeout, request.modify_timeout);

@@ -1,11 +1,11 @@
 """What handlers can do wrong, by name. `KINDS` is read by the test that plays them."""
 
 import asyncio
+import contextlib
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-
 
 #: A handler that gives this gives nothing; one that gives nothing gives its payload.
 NOTHING = object()
@@ -46,10 +46,8 @@ async def do_spin_in_a_task(payload):
 
 
 async def do_swallow_once(payload):
-    try:
+    with contextlib.suppress(BaseException):
         spin()
-    except BaseException:
-        pass
 
 
 async def do_swallow_the_cancellation(payload):

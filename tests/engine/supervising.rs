@@ -209,8 +209,9 @@ async fn r24_a_blocking_observer_delays_neither_the_turn_nor_the_other_observers
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(proceeded(agent.engine.modify(text("")).await).0.text, "8");
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    let failures: Vec<_> = agent.engine.statistics().into_iter().flat_map(|row| row.failures).collect();
-    assert_eq!(failures, [("timeout", 1), ("raised", 1)]);
+    let failures = || -> Vec<_> { agent.engine.statistics().into_iter().flat_map(|row| row.failures).collect() };
+    until(&agent, |health| health.open == 0).await;
+    assert_eq!(failures(), [("timeout", 1), ("raised", 1)]);
 }
 
 #[tokio::test]
@@ -407,4 +408,125 @@ async fn a_shutdown_ends_though_a_handler_is_stuck() {
     });
     assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
     assert!(drained.1 < Duration::from_secs(2), "{:?}", drained.1);
+}
+
+#[tokio::test]
+async fn what_is_suspended_on_a_thread_that_was_given_up_goes_on_when_it_comes_back() {
+    let agent = agent(
+        "
+import asyncio, time
+@modify_model_request(timeout_ms=100)
+async def block(request: ModelRequestPayload) -> ModelRequestPayload:
+    time.sleep(0.45)
+    return request
+@modify_outgoing_text(timeout_ms=5000)
+async def waits(payload: OutgoingTextPayload) -> OutgoingTextPayload:
+    await asyncio.sleep(0.7)
+    return payload.model_copy(update={'text': 'done'})
+",
+    );
+    let (waiting, ()) = tokio::join!(agent.engine.modify(text("")), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        failure(agent.engine.modify(request()).await);
+        until(&agent, |health| health.retired.len() == 1).await;
+    });
+    assert_eq!(proceeded(waiting).0.text, "done");
+    until(&agent, |health| health.retired.is_empty() && health.serving == 1).await;
+}
+
+#[tokio::test]
+async fn a_thread_that_blocks_while_its_handler_cleans_up_leaves_the_count_when_it_comes_back() {
+    let agent = blocking("try:\n    await asyncio.sleep(10)\nfinally:\n    time.sleep(0.6)");
+    failure(agent.engine.modify(request()).await);
+    // Somebody waits: else nobody minds.
+    proceeded(agent.engine.modify(text("next")).await);
+    until(&agent, |health| health.retired.len() == 1).await;
+    until(&agent, |health| health.retired.is_empty() && health.stuck == 0).await;
+    proceeded(agent.engine.modify(text("next")).await);
+}
+
+#[tokio::test]
+async fn a_task_that_its_handler_has_left_behind_and_that_blocks_is_interrupted_or_given_up() {
+    for (body, lost) in [("while True: pass", 0), ("time.sleep(4)", 1)] {
+        let agent = blocking(&format!(
+            "async def later():\n    await asyncio.sleep(0.02)\n    {body}\ncount.append(asyncio.create_task(later()))"
+        ));
+        proceeded(agent.engine.modify(request()).await);
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        proceeded(agent.engine.modify(text("next")).await);
+        until(&agent, |health| health.retired.len() == lost && health.stuck == 0).await;
+        assert_eq!(agent.engine.health().taken_over, 1, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_another_has_kept_from_its_clean_up_is_not_blamed() {
+    let agent = agent(
+        "
+import asyncio, time
+@modify_tool_call(timeout_ms=5000)
+async def slow(call: ToolCallPayload) -> ToolCallPayload:
+    await asyncio.sleep(0.05)
+    time.sleep(0.6)
+    return call
+@modify_outgoing_text(timeout_ms=100)
+async def innocent(payload: OutgoingTextPayload) -> OutgoingTextPayload:
+    try: await asyncio.sleep(1)
+    finally: time.sleep(0.06)
+    return payload
+",
+    );
+    for _ in 0..3 {
+        let slow = agent.engine.modify(ToolCallPayload::new("s", "t", serde_json::Map::new()));
+        let (slow, _) = tokio::join!(slow, agent.engine.modify(text("")));
+        proceeded(slow);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let health = agent.engine.health();
+    assert_eq!((health.retired.len(), health.quarantined.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_thread_is_not_parked_where_it_may_hold_a_lock_of_others() {
+    let agent = agent(
+        "
+import logging
+log = logging.getLogger('x')
+log.addHandler(logging.StreamHandler(open('/dev/null', 'w')))
+log.setLevel(logging.INFO)
+log.propagate = False
+@modify_model_request(timeout_ms=100)
+async def block(request: ModelRequestPayload) -> ModelRequestPayload:
+    while True:
+        try: log.info('working')
+        except BaseException: pass
+@modify_outgoing_text(timeout_ms=2000)
+async def logs(payload: OutgoingTextPayload) -> OutgoingTextPayload:
+    log.info('hello')
+    return payload
+",
+    );
+    failure(agent.engine.modify(request()).await);
+    until(&agent, |health| health.retired.len() == 1).await;
+    for _ in 0..5 {
+        proceeded(agent.engine.modify(text("")).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn take_overs_and_reloads_leave_no_file_handle_behind() {
+    let agent = blocking("time.sleep(0.13)");
+    let handles = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut before = 0;
+    for round in 0..8 {
+        if round == 2 {
+            before = handles();
+        }
+        tokio::join!(agent.engine.modify(request()), agent.engine.modify(text("")));
+        until(&agent, |health| health.stuck == 0 && health.serving == 1).await;
+        agent.engine.reload().unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(handles() <= before + 4, "{before} -> {}", handles());
 }
