@@ -438,7 +438,8 @@ async def waits(payload: OutgoingTextPayload) -> OutgoingTextPayload:
 async fn a_thread_that_blocks_while_its_handler_cleans_up_leaves_the_count_when_it_comes_back() {
     let agent = blocking("try:\n    await asyncio.sleep(10)\nfinally:\n    time.sleep(0.6)");
     failure(agent.engine.modify(request()).await);
-    // Somebody waits: else nobody minds.
+    // Somebody comes once it blocks, and waits: else nobody minds.
+    tokio::time::sleep(Duration::from_millis(50)).await;
     proceeded(agent.engine.modify(text("next")).await);
     until(&agent, |health| health.retired.len() == 1).await;
     until(&agent, |health| health.retired.is_empty() && health.stuck == 0).await;
