@@ -34,7 +34,7 @@ demo: $(VENV)/.ready ## Play recorded conversations through two of the examples
 test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel
 
 test-rust: $(VENV)/.ready $(addsuffix /.ready,$(OTHER_VENVS))
-	@test -n "$$TENTERHOOK_SHARED" || echo "TENTERHOOK_SHARED is not set: the tests on shared modules and conversations pass without looking"
+	@test -n "$${TENTERHOOK_SHARED:-}" || echo "TENTERHOOK_SHARED is not set: the tests on shared modules and conversations pass without looking"
 	$(RUN_TESTS) --lib --bins --tests
 	cargo test --doc
 	@# Tasks start in another way from 3.12 on: the same tests with a newer interpreter, which is a build of its own.
