@@ -36,7 +36,6 @@ DRAIN = 64
 #: Seconds that tasks have to end once a lane is told to stop.
 STOP_GRACE = 1.0
 
-
 #: Seconds after which it is looked again whether a thread can be parked.
 PARK_AGAIN = 0.002
 
@@ -120,7 +119,8 @@ async def _run(job: Job, server: _Server) -> None:
         payload = job.begin()
         if payload is None:
             return
-        # Here, and not where it is made: an exception that is raised in the thread may land there.
+        # Here, and not where it is made: an exception that is raised in the thread may land there, and whose the first step is
+        # must be known while it runs.
         server.running[job.serial] = asyncio.current_task(server.loop)
         result = job.function(payload)
         if type(result) is not CoroutineType and not isinstance(result, Awaitable):
@@ -345,7 +345,7 @@ class _Server:
         """The job that a task works for; 0: none."""
         if task in self.owners:
             return self.owners[task]
-        return next((serial for serial, own in self.running.items() if own is task), self.lane.entered())
+        return next((serial for serial, own in self.running.items() if own is task), 0)
 
     def _forget_background(self, task: Task[Any]) -> None:
         self.background.discard(task)

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::error::Error;
-use crate::check::{self, CheckSettings, RULES};
+use crate::check::{self, CheckSettings, Installed, NEWEST_MINOR, RULES};
 use crate::diagnostic::Diagnostic;
+use crate::python::{self, PythonChoice};
 
 /// The keys, for errors about others.
 const KEYS: [&str; 6] = ["select", "ignore", "per-file-ignores", "target-version", "turn-budget-ms", "max-iterations"];
@@ -103,6 +104,30 @@ impl Settings {
             iterations: self.max_iterations.unwrap_or(default.iterations),
             installed: None,
         }
+    }
+
+    /// As [`Settings::for_check`], for the environment that a load of `path` would use: `python` where it is asked for. `minor` wins over
+    /// the settings' own version, that over the linked interpreter's.
+    pub(crate) fn for_environment(
+        &self,
+        path: &Path,
+        python: Option<PathBuf>,
+        minor: Option<u8>,
+    ) -> Result<CheckSettings, Error> {
+        let agent = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let choice = PythonChoice { asked: python, agent: agent.to_owned() };
+        let installed = match python::chosen(&choice) {
+            Ok(executable) => Installed::of(&executable),
+            Err(error) if choice.asked.is_some() => return Err(error.into()),
+            Err(_) => None,
+        };
+        if installed.is_none() {
+            tracing::info!(
+                "The environment's packages are not known: `import-not-found` looks at the agent's own modules only"
+            );
+        }
+        let minor = minor.or(self.target_version).unwrap_or_else(python::linked_minor);
+        Ok(CheckSettings { installed, ..self.for_check(minor.min(NEWEST_MINOR)) })
     }
 
     /// Whether the settings let a problem count.

@@ -10,9 +10,9 @@ use clap::{Args, ValueEnum};
 use super::points::bare_table;
 use super::{Global, Status, logging, say};
 use crate::agent::{Error, Settings, StaticCheck, agent_files};
-use crate::check::{self, CheckSettings, Installed, RULES, parse_version};
+use crate::check::{self, RULES, parse_version};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
-use crate::python::{self, PythonChoice};
+use crate::python;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -89,8 +89,8 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
     let mut found = Vec::new();
     for path in &arguments.paths {
         let is_stdin = path == Path::new("-");
-        let settings = Settings::near(if is_stdin { Path::new(".") } else { path })?;
-        let made_for = check_settings(arguments, &settings, path, global)?;
+        let settings = settings_for(arguments, if is_stdin { Path::new(".") } else { path })?;
+        let made_for = settings.for_environment(path, global.python.clone(), arguments.target_version)?;
         let mut problems = if is_stdin {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
@@ -102,7 +102,7 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
             let more = imported(path, global, &problems)?;
             problems.extend(more);
         }
-        found.extend(problems.into_iter().filter(|problem| is_wanted(problem, arguments, &settings)));
+        found.extend(problems.into_iter().filter(|problem| settings.wants(problem)));
     }
     if arguments.strict {
         for problem in &mut found {
@@ -131,35 +131,14 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
     Ok(if errors > 0 { Status::Problems } else { Status::Clean })
 }
 
-/// The command line wins over the settings of a file.
-fn check_settings(
-    arguments: &CheckArgs,
-    settings: &Settings,
-    path: &Path,
-    global: &Global,
-) -> anyhow::Result<CheckSettings> {
-    let agent = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    let choice = PythonChoice { asked: global.python.clone(), agent: agent.to_owned() };
-    let installed = match python::chosen(&choice) {
-        Ok(executable) => Installed::of(&executable),
-        Err(error) if choice.asked.is_some() => return Err(error.into()),
-        Err(_) => None,
-    };
-    if installed.is_none() {
-        tracing::info!(
-            "The environment's packages are not known: `import-not-found` looks at the agent's own modules only"
-        );
+/// The settings for `path`; the command line wins over a file's.
+fn settings_for(arguments: &CheckArgs, path: &Path) -> Result<Settings, Error> {
+    let mut settings = Settings::near(path)?;
+    if !arguments.select.is_empty() {
+        settings.select.clone_from(&arguments.select);
     }
-    let minor = arguments.target_version.or(settings.target_version).unwrap_or_else(python::linked_minor);
-    Ok(CheckSettings { installed, ..settings.for_check(minor) })
-}
-
-fn is_wanted(problem: &Diagnostic, arguments: &CheckArgs, settings: &Settings) -> bool {
-    let selected = match arguments.select.as_slice() {
-        [] => settings.select.is_empty() || settings.select.contains(&problem.rule),
-        select => select.contains(&problem.rule),
-    };
-    selected && !arguments.ignore.contains(&problem.rule) && !settings.ignores(&problem.rule, &problem.file)
+    settings.ignore.extend(arguments.ignore.iter().cloned());
+    Ok(settings)
 }
 
 /// What the import of an agent's modules finds beyond `known`.

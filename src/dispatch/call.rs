@@ -141,6 +141,13 @@ impl<H: Send + Sync + 'static> Call<H> {
         self.handler.counts.in_handler(time);
         if let Some(queue) = self.queue.upgrade() {
             queue.occupancy().leave();
+        }
+        self.leave_lane();
+    }
+
+    /// Nothing of the call runs on its lane any more.
+    pub(crate) fn leave_lane(&self) {
+        if let Some(queue) = self.queue.upgrade() {
             queue.left(self.lane.load(Ordering::Acquire), self.serial);
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::call::{Answer, Call};
 use super::held::Held;
-use super::lanes::{Crew, Lanes, Wake};
+use super::lanes::{Crew, LaneId, Lanes, Wake};
 use super::statistics::Occupancy;
 use super::supervision::Patience;
 use super::waiting::{Phase, Waiting};
@@ -213,14 +213,13 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
 
     /// Has the lanes cancel what runs and end.
     pub(crate) fn stop(&self) {
-        let now = Instant::now();
         let mut state = self.lock();
         state.advance(Phase::Stopping);
         let waiting = state.empty();
-        let wakes: Vec<_> = state.lanes.all.iter_mut().filter_map(|lane| lane.arm(now)).collect();
+        let lanes: Vec<_> = state.lanes.all.iter().map(|lane| lane.id).collect();
         drop(state);
-        for wake in wakes {
-            wake();
+        for lane in lanes {
+            self.wake_lane(self.lock(), lane);
         }
         for call in waiting {
             call.settle(Answer::Failure(FailureCause::ShutDown));
@@ -287,9 +286,16 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         }
     }
 
-    pub(super) fn wake(&self, mut state: MutexGuard<'_, Waiting<H>>) {
+    /// Wakes the lane that is given calls.
+    pub(super) fn wake(&self, state: MutexGuard<'_, Waiting<H>>) {
+        let active = state.lanes.active;
+        self.wake_lane(state, active);
+    }
+
+    /// Wakes a lane that has not been woken yet, and has it looked at soon whether it answers.
+    pub(super) fn wake_lane(&self, mut state: MutexGuard<'_, Waiting<H>>, lane: LaneId) {
         let now = Instant::now();
-        let wake = state.lanes.active().and_then(|lane| lane.arm(now));
+        let wake = state.lanes.get(lane).and_then(|lane| lane.arm(now));
         if wake.is_some() {
             self.watch(&mut state, now);
         }

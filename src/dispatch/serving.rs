@@ -37,8 +37,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         if none && state.phase >= Phase::Stopping {
             state.advance(Phase::Ended);
         }
-        let gone = !state.lanes.all.iter().any(|lane| lane.id == state.lanes.active);
-        let needed = (gone || state.exhausted) && state.phase < Phase::Stopping;
+        let needed = state.exhausted || state.lanes.active().is_none();
         drop(state);
         if needed {
             self.replace();
@@ -70,19 +69,17 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let Some(lane) = state.lanes.get(id) else { return Woken { cancels: Vec::new(), stop: true, leave: true } };
         lane.answered(now);
         let cancels = std::mem::take(&mut lane.cancels);
-        let mut wake = None;
+        let mut replaced = None;
         match lane.stage {
             Stage::Starting => lane.stage = Stage::Serving,
-            Stage::Stuck => wake = Self::recovered(&mut state, id),
+            Stage::Stuck => replaced = Self::recovered(&mut state, id),
             // It has come back: what is suspended on its loop goes on.
             Stage::Retired => lane.come_back(),
             Stage::Serving | Stage::Leaving => {}
         }
-        let is_at = |at| state.lanes.all.iter().any(|lane| lane.id == id && lane.stage == at);
-        let leave = is_at(Stage::Leaving);
-        drop(state);
-        if let Some(wake) = wake {
-            wake();
+        let leave = state.lanes.get(id).is_some_and(|lane| lane.stage == Stage::Leaving);
+        if let Some(other) = replaced {
+            self.wake_lane(state, other);
         }
         Woken { cancels, stop: stopping, leave }
     }
@@ -116,23 +113,17 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// sleeps: nothing is open, callers are in Rust, and there is a processor to spare.
     pub(crate) fn drained(&self, lane: LaneId) -> bool {
         let mut state = self.lock();
-        let more = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
-        let mut wake = None;
+        let mut again = state.lanes.active == lane && !matches!(state.next(self.limits.running), Next::Nothing);
         if let Some(lane) = state.lanes.get(lane) {
             lane.drained(Instant::now());
-            if matches!(lane.stage, Stage::Stuck | Stage::Retired) {
-                // It was blocked at one of its first steps, and has come back: it is to look again.
-                wake = lane.arm(Instant::now());
-            }
+            // It may have been blocked at one of the first steps, and has come back: it is to look again.
+            again |= matches!(lane.stage, Stage::Stuck | Stage::Retired);
         }
         let idle = state.open == 0 && state.phase == Phase::Open;
-        if more {
-            self.wake(state);
+        if again {
+            self.wake_lane(state, lane);
         } else {
             drop(state);
-        }
-        if let Some(wake) = wake {
-            wake();
         }
         idle && self.spins.load(Ordering::Relaxed)
     }

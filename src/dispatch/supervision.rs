@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::call::{Answer, Call};
 use super::clock::{self, Expire};
 use super::dispatcher::Registered;
-use super::lanes::{FIRST, LaneId, Order, Overdue, Stage};
+use super::lanes::{FIRST, LaneId, LaneState, Order, Overdue, Stage};
 use super::queue::LaneQueue;
 use super::waiting::{Phase, Waiting};
 use crate::hooks::FailureCause;
@@ -46,13 +46,16 @@ impl Default for Patience {
 pub(super) const MOST_RETIRED: u32 = 3;
 
 /// What is to be done once the lock is given back.
-#[derive(Default)]
 struct Aftermath<H: Send + Sync + 'static> {
     settle: Vec<(Arc<Call<H>>, FailureCause)>,
     log: Vec<String>,
 }
 
 impl<H: Send + Sync + 'static> Aftermath<H> {
+    const fn new() -> Self {
+        Self { settle: Vec::new(), log: Vec::new() }
+    }
+
     fn finish(self) {
         for (call, cause) in self.settle {
             call.settle(Answer::Failure(cause));
@@ -76,17 +79,11 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// A call that has started is over for its caller while its task runs on: the task is cancelled, and where that does not help its
     /// thread is struck.
     pub(super) fn overrun(&self, lane: LaneId, serial: u64, handler: &Arc<Registered<H>>) {
-        let now = Instant::now();
         let mut state = self.lock();
         let Some(serving) = state.lanes.get(lane) else { return };
         serving.cancels.push(serial);
-        serving.overdue.push(Overdue { serial, handler: Arc::clone(handler), at: now, used: None });
-        let wake = serving.arm(now);
-        self.watch(&mut state, now);
-        drop(state);
-        if let Some(wake) = wake {
-            wake();
-        }
+        serving.overdue.push(Overdue { serial, handler: Arc::clone(handler), at: Instant::now(), used: None });
+        self.wake_lane(state, lane);
     }
 
     /// The handler of a call has ended.
@@ -131,8 +128,8 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
 
     /// The thread of `lane` could not be started.
     pub(crate) fn not_started(&self, lane: LaneId, reason: &str) {
-        let mut after =
-            Aftermath { settle: Vec::new(), log: vec![format!("No thread could be started for hooks: {reason}")] };
+        let mut after = Aftermath::new();
+        after.log.push(format!("No thread could be started for hooks: {reason}"));
         let mut state = self.lock();
         state.lanes.all.retain(|other| other.id != lane);
         if state.lanes.active == lane {
@@ -159,7 +156,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     fn supervise(&self) {
         let Some(me) = self.me.upgrade() else { return };
         let now = Instant::now();
-        let mut after = Aftermath { settle: Vec::new(), log: Vec::new() };
+        let mut after = Aftermath::new();
         let mut state = self.lock();
         state.looks_at = None;
         let mut again = false;
@@ -177,7 +174,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             }
             silent.push(id);
             self.pursue(&me, &mut state, id, quiet, now, &mut after);
-            if id == state.lanes.active && state.phase < Phase::Stopping && self.is_due(&state, id, now) {
+            if id == state.lanes.active && self.is_due(&state, id, now) {
                 self.take_over(&me, &mut state, &mut after);
             }
         }
@@ -211,7 +208,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let patience = self.patience;
         let stopping = state.phase >= Phase::Stopping;
         let Some(lane) = state.lanes.get(id) else { return };
-        let give = |lane: &mut super::lanes::LaneState<H>, order| {
+        let give = |lane: &mut LaneState<H>, order| {
             // An order that waits for the interpreter's lock says all that can be said.
             if !lane.ordered {
                 lane.ordered = true;
@@ -250,15 +247,14 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             give(lane, Order::Interrupt(running));
             return;
         }
-        let serial = running;
         let spins = self.crew.processor_time(id).is_some_and(|now| now.saturating_sub(used) > patience.give_up / 20);
-        self.crew.order(me, id, if spins { Order::Park(serial) } else { Order::Report });
         if spins {
-            self.crew.order(me, id, Order::Report);
+            self.crew.order(me, id, Order::Park(running));
         }
+        self.crew.order(me, id, Order::Report);
         lane.stage = Stage::Retired;
         lane.retired_at = Some(now);
-        let culprit = lane.overdue.iter().find(|overdue| Some(overdue.serial) == serial);
+        let culprit = lane.overdue.iter().find(|overdue| Some(overdue.serial) == running);
         lane.culprit = culprit.map(|overdue| Arc::clone(&overdue.handler));
         if let Some(handler) = &lane.culprit
             && handler.blame() == MOST_RETIRED
@@ -323,7 +319,8 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     }
 
     /// A lane that did not answer does: it is given the calls again, and the one in its place ends when its tasks have.
-    pub(super) fn recovered(state: &mut Waiting<H>, id: LaneId) -> Option<super::lanes::Wake> {
+    /// That one is to be woken.
+    pub(super) fn recovered(state: &mut Waiting<H>, id: LaneId) -> Option<LaneId> {
         let active = state.lanes.active;
         let replaced = state.lanes.active().is_none_or(|lane| matches!(lane.stage, Stage::Stuck | Stage::Retired));
         let lane = state.lanes.get(id)?;
@@ -336,13 +333,13 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         state.exhausted = false;
         let other = state.lanes.get(active).filter(|_| active != id && !replaced)?;
         other.stage = Stage::Leaving;
-        other.arm(Instant::now())
+        Some(other.id)
     }
 
     /// A thread has ended and none answers: there may be room for another.
     pub(super) fn replace(&self) {
         let Some(me) = self.me.upgrade() else { return };
-        let mut after = Aftermath { settle: Vec::new(), log: Vec::new() };
+        let mut after = Aftermath::new();
         self.take_over(&me, &mut self.lock(), &mut after);
         after.finish();
     }

@@ -90,6 +90,13 @@ impl Scene {
         self.dispatcher.modify(payload, move |outcome| drop(tell.send((number, outcome))));
     }
 
+    /// The first lane begins call 1 and does not come back from its first step.
+    fn block(&self) {
+        self.call(1);
+        self.queue.woken(FIRST);
+        assert_eq!(self.begin(FIRST), begun("1"));
+    }
+
     /// The number of the next call that a lane takes, and whether it may begin it.
     fn begin(&self, lane: LaneId) -> Option<(String, bool)> {
         let call = self.queue.take(lane)?;
@@ -125,10 +132,7 @@ fn begun(number: &str) -> Option<(String, bool)> {
 #[test]
 fn calls_that_wait_behind_a_blocked_lane_are_moved_and_a_lane_that_answers_is_home_again() {
     let scene = Scene::new();
-    scene.call(1);
-    scene.queue.woken(FIRST);
-    assert_eq!(scene.begin(FIRST), begun("1"));
-    // The first lane is at a step of call 1 and does not come back.
+    scene.block();
     scene.call(2);
     until(|| *scene.crew.hired.lock().unwrap() == [2]);
     assert_eq!(scene.begin(FIRST), None, "it is given no more calls");
@@ -157,9 +161,7 @@ fn a_call_that_was_taken_and_not_begun_is_moved_and_begun_once() {
 fn where_no_thread_can_be_had_calls_fail_at_once_until_a_lane_answers() {
     let scene = Scene::new();
     scene.crew.refuses.store(true, Ordering::Relaxed);
-    scene.call(1);
-    scene.queue.woken(FIRST);
-    assert_eq!(scene.begin(FIRST), begun("1"));
+    scene.block();
     scene.call(2);
     assert_eq!(scene.cause(), (2, FailureCause::ThreadsExhausted));
     scene.call(3);
@@ -174,9 +176,7 @@ fn where_no_thread_can_be_had_calls_fail_at_once_until_a_lane_answers() {
 #[test]
 fn a_thread_that_cannot_be_started_counts_as_none() {
     let scene = Scene::new();
-    scene.call(1);
-    scene.queue.woken(FIRST);
-    assert_eq!(scene.begin(FIRST), begun("1"));
+    scene.block();
     scene.call(2);
     until(|| *scene.crew.hired.lock().unwrap() == [2]);
     scene.queue.not_started(2, "no more threads");
@@ -239,4 +239,25 @@ fn a_queue_that_is_dropped_or_stopped_leaves_no_call_without_an_outcome() {
     let mut numbers: Vec<_> = told.iter().map(|(number, _)| number).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 1, 2]);
+}
+
+#[test]
+fn a_lane_that_does_not_answer_when_all_is_to_end_is_struck_at_once() {
+    let scene = Scene::new();
+    // Nothing is open; what a handler has left behind keeps the lane from answering.
+    scene.queue.stop();
+    let orders = || scene.crew.orders.lock().unwrap().clone();
+    until(|| orders() == [(FIRST, Order::Look)]);
+    scene.queue.looked(FIRST, None);
+    until(|| orders().contains(&(FIRST, Order::Interrupt(None))));
+}
+
+#[test]
+fn a_call_that_was_claimed_and_not_called_leaves_nothing_on_its_lane() {
+    let scene = Scene::new();
+    scene.block();
+    let begun = |scene: &Scene| scene.queue.lock().lanes.get(FIRST).unwrap().begun.len();
+    assert_eq!(begun(&scene), 1);
+    scene.running.lock().unwrap()[0].leave_lane();
+    assert_eq!(begun(&scene), 0);
 }

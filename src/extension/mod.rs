@@ -11,8 +11,6 @@ use pyo3::prelude::*;
 use pythonize::pythonize;
 
 use crate::agent::{Error, Settings, agent_files};
-use crate::check::{CheckSettings, Installed, NEWEST_MINOR};
-use crate::python::PythonChoice;
 use crate::{cli, python};
 
 /// The native half of the package `tenterhook`; `_engine.pyi` describes it.
@@ -34,9 +32,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn check(py: Python<'_>, path: PathBuf, minor: Option<u8>) -> PyResult<Bound<'_, PyAny>> {
     let found = py.detach(|| -> Result<_, Error> {
         let settings = Settings::near(&path)?;
-        let installed = python::chosen(&PythonChoice::default()).ok().and_then(|executable| Installed::of(&executable));
-        let minor = minor.or(settings.target_version).unwrap_or_else(python::linked_minor);
-        let made_for = CheckSettings { installed, ..settings.for_check(minor.min(NEWEST_MINOR)) };
+        let made_for = settings.for_environment(&path, None, minor)?;
         let mut found = crate::check::check(&agent_files(&path)?, &made_for);
         found.retain(|problem| settings.wants(problem));
         Ok(found)

@@ -26,8 +26,6 @@ pub(super) struct LaneThread {
     pub(super) ident: AtomicU64,
     /// The system's.
     native: AtomicI32,
-    /// The call whose first step may be running; 0: none.
-    pub(super) entered: AtomicU64,
     /// How many calls have been taken in this drain.
     pub(super) taken: AtomicU32,
     /// The thread looks for work without being woken.
@@ -47,7 +45,6 @@ impl LaneThread {
             server: Mutex::new(None),
             ident: AtomicU64::new(0),
             native: AtomicI32::new(0),
-            entered: AtomicU64::new(0),
             taken: AtomicU32::new(0),
             lingering: AtomicBool::new(false),
             poked: AtomicBool::new(false),
@@ -304,11 +301,8 @@ impl Strike {
         if let Some(serial) = dict(intern!(py, "owners"))?.get_item(&task).ok()? {
             return serial.extract().ok();
         }
-        match dict(intern!(py, "running"))?.iter().find(|(_, own)| own.is(&task)) {
-            Some((serial, _)) => serial.extract().ok(),
-            // A task at its first step is not known yet.
-            None => Some(self.thread.entered.load(Ordering::Acquire)).filter(|serial| *serial != 0),
-        }
+        let running = dict(intern!(py, "running"))?;
+        running.iter().find(|(_, own)| own.is(&task)).and_then(|(serial, _)| serial.extract().ok())
     }
 }
 

@@ -131,7 +131,6 @@ impl Lane {
 
     /// The next job, or `None`.
     fn take(&self, py: Python<'_>) -> Option<Job> {
-        self.thread.entered.store(0, Ordering::Release);
         let call = self.queue.take(self.id)?;
         self.thread.taken.fetch_add(1, Ordering::Relaxed);
         Some(Job {
@@ -146,7 +145,6 @@ impl Lane {
     /// Closes a drain: what has been left is taken at the next turn of the loop. Whether the thread is to look for work for a while
     /// before it sleeps: so it does after a call that came alone.
     fn drained(&self) -> bool {
-        self.thread.entered.store(0, Ordering::Release);
         let alone = self.thread.taken.swap(0, Ordering::Relaxed) == 1;
         let lingers = self.queue.drained(self.id) && alone;
         if lingers {
@@ -160,11 +158,6 @@ impl Lane {
     /// Whether there is something to do; `None`: not so far, and it is time to sleep.
     fn linger(&self) -> Option<bool> {
         self.thread.linger()
-    }
-
-    /// The job whose first step may be running; 0: none.
-    fn entered(&self) -> u64 {
-        self.thread.entered.load(Ordering::Acquire)
     }
 
     /// Whether no other lane of an ending agent is left.
@@ -219,7 +212,6 @@ impl Job {
         if !self.call.begin(self.lane) {
             return Ok(None);
         }
-        self.thread.entered.store(self.call.serial(), Ordering::Release);
         match Binding::get(py)?.to_python(py, self.call.payload()) {
             Ok(payload) => {
                 // Nobody else begins the job.
@@ -229,6 +221,7 @@ impl Job {
             }
             Err(error) => {
                 let message = error.value(py).to_string();
+                self.call.leave_lane();
                 self.call.settle(Answer::Failure(FailureCause::InvalidPayload { message }));
                 Ok(None)
             }

@@ -285,21 +285,25 @@ async def block(call: ToolCallPayload) -> ToolCallPayload:
     assert!(other.contains("is bound to a different event loop"), "{other}");
 }
 
-#[tokio::test]
-async fn a_handler_that_has_cost_three_threads_is_quarantined_until_the_reload() {
-    let agent = agent_of(&[(
-        "hooks.py",
+/// The source of a hook that has 20 ms and sleeps for so many seconds, and of a good one.
+fn costing(seconds: u32) -> String {
+    format!(
         "
 import time
 from rasa.mantle.hooks import *
 @modify_model_request(timeout_ms=20)
 async def block(request: ModelRequestPayload) -> ModelRequestPayload:
-    time.sleep(2)
+    time.sleep({seconds})
     return request
 @modify_outgoing_text()
 async def good(payload: OutgoingTextPayload) -> OutgoingTextPayload: return payload
-",
-    )]);
+"
+    )
+}
+
+#[tokio::test]
+async fn a_handler_that_has_cost_three_threads_is_quarantined_until_the_reload() {
+    let agent = agent_of(&[("hooks.py", &costing(2))]);
     for lost in 1..=3 {
         assert_eq!(failure(agent.engine.modify(request()).await), "it was not done after 20 ms");
         until(&agent, |health| health.retired.len() == lost).await;
@@ -321,19 +325,7 @@ async def good(payload: OutgoingTextPayload) -> OutgoingTextPayload: return payl
 
 #[tokio::test]
 async fn at_the_cap_calls_are_answered_by_policy_at_once_until_a_thread_comes_back() {
-    let folder = folder(&[(
-        "hooks.py",
-        "
-import time
-from rasa.mantle.hooks import *
-@modify_model_request(timeout_ms=20)
-async def block(request: ModelRequestPayload) -> ModelRequestPayload:
-    time.sleep(1)
-    return request
-@modify_outgoing_text()
-async def good(payload: OutgoingTextPayload) -> OutgoingTextPayload: return payload
-",
-    )]);
+    let folder = folder(&[("hooks.py", &costing(1))]);
     let engine = builder(&folder).static_check(StaticCheck::Off).most_lost_threads(1).load().unwrap();
     let agent = Agent { engine, folder };
     for _ in 0..2 {
