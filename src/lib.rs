@@ -33,11 +33,12 @@ mod extension;
 mod hooks;
 mod python;
 mod telemetry;
+mod worker;
 
-pub use agent::{Error, HookEngine, HookEngineBuilder, RegisteredHook, StaticCheck};
+pub use agent::{Error, HookEngine, HookEngineBuilder, Isolation, RegisteredHook, StaticCheck};
 pub use conversation::{CallInfo, ChannelInfo, Object};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
-pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread};
+pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
 pub use hooks::{
     AnyPayload, CATALOGUE_VERSION, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
     IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, Lane, MODIFY_TIMEOUT, ModelRequestPayload,
@@ -46,3 +47,4 @@ pub use hooks::{
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
 pub use python::Error as PythonError;
+pub use worker::Error as WorkerError;

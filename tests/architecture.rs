@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 8] = [
     &["hooks"],
     &["telemetry"],
     &["dispatch", "check"],
-    &["python"],
+    &["python", "worker"],
     &["agent"],
     &["cli"],
     &["extension", "main", "lib"],

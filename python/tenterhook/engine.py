@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from tenterhook import _engine
@@ -62,11 +62,14 @@ class Engine:
         modify_timeout_ms: int | None = None,
         load_timeout_ms: int | None = None,
         observer_queue: int | None = None,
+        isolation: Literal["thread", "process"] | None = None,
     ) -> Engine:
         """Loads the hooks of the agent in the folder ``path``. Blocks while its modules are imported.
 
         The time-outs (milliseconds) change the defaults of 100 (observe), 500 (modify) and 10,000 (the whole import); a
-        decorator's ``timeout_ms`` wins. ``observer_queue`` is how many observations may wait (4,096).
+        decorator's ``timeout_ms`` wins. ``observer_queue`` is how many observations may wait (4,096). ``isolation`` is where the
+        hooks run: on threads of this process, or in a process of their own, which is killed and started again where nothing
+        else helps; without it the agent's settings decide.
 
         Raises :class:`tenterhook.LoadError`, and ``ValueError`` for a time-out that is none.
         """
@@ -84,6 +87,7 @@ class Engine:
             modify_timeout_ms=modify_timeout_ms,
             load_timeout_ms=load_timeout_ms,
             observer_queue=observer_queue,
+            isolation=isolation,
         )
         return cls(native, root)
 

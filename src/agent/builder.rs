@@ -1,17 +1,20 @@
 //! Settings for a load, and the load itself.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::discovery;
-use super::engine::{HookEngine, LoadedHooks};
+use super::engine::{HookEngine, Hooks, LoadedHooks};
 use super::error::Error;
 use super::settings::Settings;
 use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{Dispatcher, Patience, QueueLimits};
 use crate::hooks::{MODIFY_TIMEOUT, OBSERVE_TIMEOUT};
-use crate::python::{self, LoadRequest, PythonChoice};
+use crate::python::{self, GiveUp, LoadRequest, PythonChoice};
+use crate::worker::{self, WorkerCommand};
 
 /// How long the import of an agent's modules may take unless the builder says otherwise.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,8 +31,19 @@ pub enum StaticCheck {
     Off,
 }
 
+/// Where an agent's hooks run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// On threads of this process: the fastest. What keeps the interpreter's lock in C code keeps all hooks of the process.
+    #[default]
+    Thread,
+    /// In a process of their own, which is killed and started again where nothing else helps. A call costs about four wake-ups of a thread
+    /// more; the state of the modules is lost with the process.
+    Process,
+}
+
 /// Settings for a load; made by [`HookEngine::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct HookEngineBuilder {
     folder: PathBuf,
@@ -41,6 +55,10 @@ pub struct HookEngineBuilder {
     patience: Patience,
     static_check: StaticCheck,
     spin: bool,
+    isolation: Option<Isolation>,
+    worker: Option<WorkerCommand>,
+    worker_flags: Vec<OsString>,
+    lost: Option<GiveUp>,
 }
 
 impl HookEngineBuilder {
@@ -55,6 +73,10 @@ impl HookEngineBuilder {
             patience: Patience::default(),
             static_check: StaticCheck::default(),
             spin: true,
+            isolation: None,
+            worker: None,
+            worker_flags: Vec::new(),
+            lost: None,
         }
     }
 
@@ -134,6 +156,36 @@ impl HookEngineBuilder {
         self
     }
 
+    /// Where the hooks run; as the agent's settings say (`isolation`), else [`Isolation::Thread`].
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
+    /// The command of a worker process, what stands before `worker AGENT`; `tenterhook` on the path, in a Python process its interpreter. It
+    /// is to be of the same version as this crate.
+    pub fn worker_command<A: Into<OsString>>(
+        mut self,
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        self.worker = Some(WorkerCommand { program: program.into(), arguments });
+        self
+    }
+
+    /// What stands behind `worker AGENT`: how the worker logs.
+    pub(crate) fn worker_flags(mut self, flags: Vec<OsString>) -> Self {
+        self.worker_flags = flags;
+        self
+    }
+
+    /// Hears, in a worker, that the process has to be given up.
+    pub(super) fn lost(mut self, lost: GiveUp) -> Self {
+        self.lost = Some(lost);
+        self
+    }
+
     /// Loads the hooks.
     ///
     /// # Errors
@@ -147,7 +199,46 @@ impl HookEngineBuilder {
     }
 
     pub(super) fn load_hooks(&self, root: &Path) -> Result<LoadedHooks, Error> {
-        let (modules, mut warnings) = self.admitted(root)?;
+        let settings = Settings::near(root)?;
+        let (modules, warnings) = self.admitted(root, &settings)?;
+        match self.isolation.or(settings.isolation).unwrap_or_default() {
+            Isolation::Thread => self.load_here(root, modules, warnings),
+            Isolation::Process => self.load_apart(root, warnings),
+        }
+    }
+
+    /// Loads the hooks in a worker, which finds and imports the modules by itself.
+    fn load_apart(&self, root: &Path, mut warnings: Vec<Diagnostic>) -> Result<LoadedHooks, Error> {
+        let loaded = worker::load(worker::LoadRequest {
+            command: self.worker.clone().unwrap_or_else(|| match python::package_command() {
+                Some(program) => WorkerCommand { program, arguments: vec!["-m".into(), "tenterhook".into()] },
+                None => WorkerCommand::default(),
+            }),
+            flags: self.worker_flags.clone(),
+            root: root.to_owned(),
+            python: self.python.clone(),
+            settings: worker::LoadSettings {
+                observe_timeout: self.observe_timeout,
+                modify_timeout: self.modify_timeout,
+                load_timeout: self.load_timeout,
+                answer: self.patience.answer,
+                share: self.patience.share,
+            },
+            limits: self.limits,
+        });
+        let loaded = loaded.map_err(|error| match error {
+            worker::Error::Load { problems, .. } if !problems.is_empty() => {
+                Error::Invalid { root: root.to_owned(), problems }
+            }
+            other => Error::Worker(other),
+        })?;
+        let dispatcher = Dispatcher::new(loaded.handlers, loaded.queue);
+        loaded.keeper.knows(&dispatcher);
+        tell_new(loaded.problems.into_iter().map(Into::into), &mut warnings);
+        Ok(LoadedHooks { hooks: Hooks::Apart(dispatcher, loaded.keeper), warnings })
+    }
+
+    fn load_here(&self, root: &Path, modules: Admitted, mut warnings: Vec<Diagnostic>) -> Result<LoadedHooks, Error> {
         python::ensure_started(&PythonChoice { asked: self.python.clone(), agent: root.to_owned() })?;
         let loaded = python::load(LoadRequest {
             modules,
@@ -156,6 +247,7 @@ impl HookEngineBuilder {
             modify_timeout: self.modify_timeout,
             limits: self.limits,
             patience: self.patience,
+            lost: self.lost.clone(),
         })?;
         let refusal = if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
             Some(Error::Invalid { root: root.to_owned(), problems: loaded.problems.clone() })
@@ -168,25 +260,17 @@ impl HookEngineBuilder {
             loaded.queue.stop();
             return Err(refusal);
         }
-        let known = |problem: &Diagnostic| {
-            warnings.iter().any(|other| other.rule == problem.rule && other.file == problem.file)
-        };
-        let new: Vec<_> = loaded.problems.into_iter().filter(|problem| !known(problem)).collect();
-        warnings.extend(new);
         loaded.queue.let_spin(self.spin);
-        for problem in &warnings {
-            tracing::warn!(target: crate::telemetry::LOAD, "{problem}");
-        }
-        Ok(LoadedHooks { dispatcher: Dispatcher::new(loaded.handlers, loaded.queue), warnings })
+        tell_new(loaded.problems, &mut warnings);
+        Ok(LoadedHooks { hooks: Hooks::Here(Dispatcher::new(loaded.handlers, loaded.queue)), warnings })
     }
 
     /// The hook modules, let through by the static check, and what it finds that does not refuse the load.
-    fn admitted(&self, root: &Path) -> Result<(Admitted, Vec<Diagnostic>), Error> {
+    fn admitted(&self, root: &Path, settings: &Settings) -> Result<(Admitted, Vec<Diagnostic>), Error> {
         let modules = discovery::hook_modules(root)?;
         if self.static_check == StaticCheck::Off {
             return Ok((Admitted::unchecked(root, modules), Vec::new()));
         }
-        let settings = Settings::near(root)?;
         let files = discovery::agent_files(root)?;
         let wanted = |problem: &Diagnostic| settings.wants(problem);
         match Admitted::after_check(root, modules.clone(), &files, &settings.for_check(python::linked_minor()), wanted)
@@ -200,5 +284,23 @@ impl HookEngineBuilder {
                 Err(Error::Invalid { root: root.to_owned(), problems })
             }
         }
+    }
+}
+
+/// Adds the problems that are not among the warnings yet, and tells all.
+fn tell_new(problems: impl IntoIterator<Item = Diagnostic>, warnings: &mut Vec<Diagnostic>) {
+    for problem in problems {
+        if !warnings.iter().any(|other| other.rule == problem.rule && other.file == problem.file) {
+            warnings.push(problem);
+        }
+    }
+    for problem in warnings {
+        tracing::warn!(target: crate::telemetry::LOAD, "{problem}");
+    }
+}
+
+impl fmt::Debug for HookEngineBuilder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("HookEngineBuilder").field("folder", &self.folder).finish_non_exhaustive()
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use super::builder::HookEngineBuilder;
 use super::error::Error;
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::{Call, Dispatcher, EngineHealth, HandlerStatistics};
+use crate::dispatch::{Dispatcher, EngineHealth, HandlerStatistics, Withdraw};
 use crate::hooks::{AnyPayload, HandlerId, ModifiablePayload, Outcome, Payload, Point};
 use crate::python::PyHandler;
+use crate::worker::{Apart, Keeper};
 
 /// How long a lane that has been told to stop may take to cancel its tasks and to flush what was printed.
 const LANE_END: Duration = Duration::from_secs(1);
@@ -31,8 +32,26 @@ pub struct HookEngine {
 
 /// What one load gave.
 pub(super) struct LoadedHooks {
-    pub(super) dispatcher: Dispatcher<PyHandler>,
+    pub(super) hooks: Hooks,
     pub(super) warnings: Vec<Diagnostic>,
+}
+
+/// Where the hooks run.
+pub(super) enum Hooks {
+    /// On threads of this process.
+    Here(Dispatcher<PyHandler>),
+    /// In a process of their own.
+    Apart(Dispatcher<Apart>, Arc<Keeper>),
+}
+
+/// The same of a dispatcher, wherever its hooks run.
+macro_rules! wherever {
+    ($loaded:expr, $dispatcher:ident => $what:expr) => {
+        match &$loaded.hooks {
+            Hooks::Here($dispatcher) => $what,
+            Hooks::Apart($dispatcher, _) => $what,
+        }
+    };
 }
 
 impl HookEngine {
@@ -59,7 +78,7 @@ impl HookEngine {
     /// Without a hook the payload proceeds, and Python is not touched. Dropping the future cancels the handler.
     pub async fn modify<P: ModifiablePayload>(&self, payload: P) -> Outcome<P> {
         let loaded = self.loaded();
-        let outcome = loaded.dispatcher.modified(payload.into_any()).await;
+        let outcome = wherever!(loaded, hooks => hooks.modified(payload.into_any()).await);
         outcome.map(|payload| P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point")))
     }
 
@@ -68,28 +87,29 @@ impl HookEngine {
     ///
     /// Observers see the payload as it enters the point: call this before [`HookEngine::modify`].
     pub fn observe<P: Payload>(&self, payload: &P) {
-        self.loaded().dispatcher.observe(P::POINT, || payload.clone().into_any());
+        wherever!(self.loaded(), hooks => hooks.observe(P::POINT, || payload.clone().into_any()));
     }
 
     /// As [`HookEngine::observe`], but waits for room in the queue, so that nothing is dropped. For players of recorded
     /// traffic; a live turn must not wait.
     pub async fn observe_with_room<P: Payload>(&self, payload: &P) {
-        self.loaded().dispatcher.observe_with_room(P::POINT, || payload.clone().into_any()).await;
+        let loaded = self.loaded();
+        wherever!(loaded, hooks => hooks.observe_with_room(P::POINT, || payload.clone().into_any()).await);
     }
 
     /// The hooks at a point, observers first, in the order of registration.
     pub fn registered(&self, point: Point) -> Vec<Arc<RegisteredHook>> {
-        self.loaded().dispatcher.at_point(point).map(|handler| Arc::clone(&handler.id)).collect()
+        wherever!(self.loaded(), hooks => hooks.at_point(point).map(|handler| Arc::clone(&handler.id)).collect())
     }
 
     /// What has come of each hook's calls since the load, in the order of the catalogue.
     pub fn statistics(&self) -> Vec<HandlerStatistics> {
-        self.loaded().dispatcher.statistics()
+        wherever!(self.loaded(), hooks => hooks.statistics())
     }
 
     /// How long at least one hook has been running since the load: the rest of the time is not the hooks' own.
     pub fn time_in_hooks(&self) -> Duration {
-        self.loaded().dispatcher.occupied()
+        wherever!(self.loaded(), hooks => hooks.occupied())
     }
 
     /// What is unwise in the modules, though it does not keep them from running.
@@ -108,9 +128,9 @@ impl HookEngine {
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *loaded, fresh);
         drop(loaded);
-        before.dispatcher.queue().finish_open();
+        wherever!(before, hooks => hooks.queue().finish_open());
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        earlier.retain(|hooks| hooks.dispatcher.queue().open() > 0);
+        earlier.retain(|loaded| wherever!(loaded, hooks => hooks.queue().open()) > 0);
         earlier.push(before);
         Ok(())
     }
@@ -122,32 +142,39 @@ impl HookEngine {
 
     /// Ends when no call and no observation is waiting or running.
     pub async fn drained(&self) {
-        self.loaded().dispatcher.drained().await;
+        let loaded = self.loaded();
+        wherever!(loaded, hooks => hooks.drained().await);
     }
 
     /// As [`HookEngine::drained`], but at most `time`; the answer is whether all ended.
     pub async fn drained_within(&self, time: Duration) -> bool {
-        self.loaded().dispatcher.drained_within(time).await
+        let loaded = self.loaded();
+        wherever!(loaded, hooks => hooks.drained_within(time).await)
     }
 
     /// How the engine's threads are, and what has become of those that hooks have blocked.
     pub fn health(&self) -> EngineHealth {
-        self.loaded().dispatcher.health()
+        let loaded = self.loaded();
+        let mut health = wherever!(loaded, hooks => hooks.health());
+        if let Hooks::Apart(_, keeper) = &loaded.hooks {
+            keeper.complete(&mut health);
+        }
+        health
     }
 
     /// How many calls and observations are waiting or running.
     pub fn open_calls(&self) -> usize {
-        self.loaded().dispatcher.queue().open()
+        wherever!(self.loaded(), hooks => hooks.queue().open())
     }
 
     /// Refuses new calls, waits at most `grace` for those that wait and run, and cancels the rest. The answer is whether all
     /// ended by themselves. A call that is refused or cancelled ends as a failure, by its point's policy.
     pub async fn shutdown(&self, grace: Duration) -> bool {
         let loaded = self.loaded();
-        loaded.dispatcher.queue().close();
-        let drained = loaded.dispatcher.drained_within(grace).await;
+        wherever!(loaded, hooks => hooks.queue().close());
+        let drained = wherever!(loaded, hooks => hooks.drained_within(grace).await);
         self.close();
-        loaded.dispatcher.ended_within(LANE_END).await;
+        wherever!(loaded, hooks => hooks.ended_within(LANE_END).await);
         drained
     }
 
@@ -155,11 +182,11 @@ impl HookEngine {
     pub fn close(&self) {
         let earlier = std::mem::take(&mut *self.earlier.lock().unwrap_or_else(PoisonError::into_inner));
         for hooks in earlier.iter().chain([&self.loaded()]) {
-            hooks.dispatcher.queue().stop();
+            wherever!(hooks, hooks => hooks.queue().stop());
         }
     }
 
-    fn loaded(&self) -> Arc<LoadedHooks> {
+    pub(super) fn loaded(&self) -> Arc<LoadedHooks> {
         Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -168,13 +195,13 @@ impl HookEngine {
         &self,
         payload: AnyPayload,
         then: impl FnOnce(Outcome<AnyPayload>) + Send + 'static,
-    ) -> Option<Arc<Call<PyHandler>>> {
-        self.loaded().dispatcher.modify(payload, then)
+    ) -> Option<Arc<dyn Withdraw>> {
+        wherever!(self.loaded(), hooks => hooks.modify(payload, then).map(|call| call as Arc<dyn Withdraw>))
     }
 
     /// Hands over a payload whose point is known at run time only.
     pub(crate) fn observe_any(&self, payload: AnyPayload) {
-        self.loaded().dispatcher.observe(payload.point(), || payload);
+        wherever!(self.loaded(), hooks => hooks.observe(payload.point(), || payload));
     }
 }
 
@@ -188,7 +215,7 @@ impl fmt::Debug for HookEngine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("HookEngine")
             .field("root", &self.root)
-            .field("dispatcher", &self.loaded().dispatcher)
+            .field("hooks", &wherever!(self.loaded(), hooks => format!("{hooks:?}")))
             .finish_non_exhaustive()
     }
 }

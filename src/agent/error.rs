@@ -59,6 +59,9 @@ pub enum Error {
     /// The interpreter is not there, is another one, or failed.
     #[error(transparent)]
     Python(#[from] crate::python::Error),
+    /// The worker process for the hooks is not there, or failed.
+    #[error(transparent)]
+    Worker(#[from] crate::worker::Error),
 }
 
 struct Listed<'a>(&'a [Diagnostic]);

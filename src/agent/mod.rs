@@ -4,10 +4,12 @@ mod builder;
 mod discovery;
 mod engine;
 mod error;
+mod hosting;
 mod settings;
 
-pub use builder::{HookEngineBuilder, StaticCheck};
+pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
 pub(crate) use discovery::agent_files;
 pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;
+pub(crate) use hosting::host;
 pub(crate) use settings::Settings;

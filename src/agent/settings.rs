@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::builder::Isolation;
 use super::error::Error;
 use crate::check::{self, CheckSettings, Installed, NEWEST_MINOR, RULES};
 use crate::diagnostic::Diagnostic;
 use crate::python::{self, PythonChoice};
 
 /// The keys, for errors about others.
-const KEYS: [&str; 6] = ["select", "ignore", "per-file-ignores", "target-version", "turn-budget-ms", "max-iterations"];
+const KEYS: [&str; 7] =
+    ["select", "ignore", "per-file-ignores", "target-version", "turn-budget-ms", "max-iterations", "isolation"];
 
 /// What a settings file says.
 #[derive(Debug, Default, PartialEq)]
@@ -24,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) target_version: Option<u8>,
     pub(crate) turn_budget_ms: Option<u64>,
     pub(crate) max_iterations: Option<u64>,
+    /// Where the agent's hooks run.
+    pub(crate) isolation: Option<Isolation>,
 }
 
 impl Settings {
@@ -80,6 +84,13 @@ impl Settings {
                 }
                 ("max-iterations", Value::Integer(number)) if number > 0 => {
                     settings.max_iterations = u64::try_from(number).ok();
+                }
+                ("isolation", Value::String(name)) => {
+                    settings.isolation = Some(match name.as_str() {
+                        "thread" => Isolation::Thread,
+                        "process" => Isolation::Process,
+                        _ => return Err(format!("`isolation` is `{name}`\n  hint: it is `thread` or `process`")),
+                    });
                 }
                 (known, _) if KEYS.contains(&known) => return Err(format!("`{known}` has a value of a wrong type")),
                 (unknown, _) => {
@@ -199,6 +210,7 @@ mod tests {
         );
         assert_eq!(said("select = 1"), "`select` is no list of rules");
         assert_eq!(said("turn-budget-ms = 0"), "`turn-budget-ms` has a value of a wrong type");
+        assert_eq!(said("isolation = 'container'"), "`isolation` is `container`\n  hint: it is `thread` or `process`");
         assert_eq!(said("target-version = '2.7'"), "`target-version`: expected 3.11 to 3.14");
     }
 }

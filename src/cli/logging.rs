@@ -1,5 +1,6 @@
 //! Logs of Rust and of Python, both to stderr.
 
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 
 use tracing::Level;
@@ -10,8 +11,9 @@ use super::{Global, LogFormat};
 use crate::python::ConsoleLogs;
 
 /// Starts Rust's logs. A second start in one process changes nothing.
-pub(super) fn start(global: &Global) {
-    let level = LevelFilter::from_level(level(global));
+pub(super) fn start(global: &Global, worker: bool) {
+    // What a worker's calls come to, and what it loads, the engine on the other side tells.
+    let level = if worker { LevelFilter::ERROR } else { LevelFilter::from_level(level(global)) };
     let builder = fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     // Only a second command in one process finds logs started already.
     let _ = match global.log_format {
@@ -28,6 +30,13 @@ pub(super) fn of_python(global: &Global) -> ConsoleLogs {
         Level::DEBUG | Level::TRACE => "DEBUG",
     };
     ConsoleLogs { level, json: global.log_format == LogFormat::Json }
+}
+
+/// The flags with which a worker logs as this command does.
+pub(super) fn flags(global: &Global) -> Vec<OsString> {
+    let format = (global.log_format == LogFormat::Json).then_some("--log-format=json");
+    let verbose = std::iter::repeat_n("--verbose", global.verbose.into());
+    format.into_iter().chain(verbose).map(Into::into).collect()
 }
 
 fn level(global: &Global) -> Level {

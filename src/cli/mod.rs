@@ -7,6 +7,7 @@ mod run;
 mod schema;
 mod stubs;
 mod watch;
+mod worker;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -98,6 +99,9 @@ enum Command {
     Points(points::PointsArgs),
     /// Write type stubs, so that mypy and pyright resolve `rasa.mantle.hooks`
     Stubs(stubs::StubsArgs),
+    /// Run an agent's hooks for an engine in another process
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
 }
 
 /// Runs the command with these arguments, the program's name first.
@@ -110,7 +114,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
             return if error.use_stderr() { Status::Failed } else { Status::Clean };
         }
     };
-    logging::start(&cli.global);
+    logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
     let done = match &cli.command {
         Command::Run(arguments) => run::run(arguments, &cli.global),
         Command::Check(arguments) => check::run(arguments, &cli.global),
@@ -119,6 +123,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Schema(arguments) => schema::run(arguments),
         Command::Points(arguments) => points::run(arguments, &cli.global),
         Command::Stubs(arguments) => stubs::run(arguments),
+        Command::Worker(arguments) => worker::run(arguments, &cli.global),
     };
     crate::python::finish();
     match done {

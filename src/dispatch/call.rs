@@ -98,6 +98,15 @@ impl<H: Send + Sync + 'static> Call<H> {
     ///
     /// An observer's time runs from here: it must not pay for the queue in front of it.
     pub(crate) fn begin(self: &Arc<Self>, lane: LaneId) -> bool {
+        let claimed = self.claim(lane);
+        if claimed && self.handler.id.lane == Lane::Observe {
+            self.limit(Instant::now());
+        }
+        claimed
+    }
+
+    /// As [`Call::begin`], but an observer's time is left to whoever runs it.
+    pub(crate) fn claim(&self, lane: LaneId) -> bool {
         let observer = self.handler.id.lane == Lane::Observe;
         let claimed = self.state.compare_exchange(WAITING, STARTED, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if let Some(queue) = self.queue.upgrade() {
@@ -107,26 +116,28 @@ impl<H: Send + Sync + 'static> Call<H> {
             return false;
         }
         self.lane.store(lane, Ordering::Release);
-        let now = Instant::now();
-        self.started.set(now).expect("the exchange above succeeds once");
-        if observer {
-            self.limit(now);
-        }
+        self.started.set(Instant::now()).expect("the exchange above succeeds once");
         true
     }
 
     /// Sets the call's deadline, one time-out after `from`.
     pub(super) fn limit(self: &Arc<Self>, from: Instant) {
         let call: Weak<Self> = Arc::downgrade(self);
+        let margin = self.queue.upgrade().map_or(Duration::ZERO, |queue| queue.patience.margin);
         // A time-out beyond what the clock can count never comes.
-        if let Some(deadline) = from.checked_add(self.handler.id.timeout) {
+        if let Some(deadline) = from.checked_add(self.handler.id.timeout + margin) {
             clock::expire_at(deadline, call);
         }
     }
 
     /// When the call was dispatched.
-    pub(super) fn dispatched(&self) -> Instant {
+    pub(crate) fn dispatched(&self) -> Instant {
         self.dispatched
+    }
+
+    /// How long ago the handler was started; nothing where it was not.
+    pub(crate) fn running(&self) -> Duration {
+        self.started.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// The handler's own code begins.
@@ -195,11 +206,6 @@ impl<H: Send + Sync + 'static> Call<H> {
         true
     }
 
-    /// Ends the call for its caller, who no longer waits, and has its task cancelled.
-    pub(crate) fn withdraw(&self) {
-        self.end(Answer::Withdrawn, true);
-    }
-
     /// Whether the engine is being shut down.
     pub(crate) fn shutting_down(&self) -> bool {
         self.queue.upgrade().is_none_or(|queue| queue.stopping())
@@ -222,6 +228,18 @@ impl<H: Send + Sync + 'static> Call<H> {
                 target: DISPATCH, parent: &self.span, outcome = told.outcome, elapsed_ms, "Dispatched",
             ),
         }
+    }
+}
+
+/// A call that is under way, whatever runs it.
+pub(crate) trait Withdraw: Send + Sync {
+    /// Nobody waits for it any more: its task is cancelled.
+    fn withdraw(&self);
+}
+
+impl<H: Send + Sync + 'static> Withdraw for Call<H> {
+    fn withdraw(&self) {
+        self.end(Answer::Withdrawn, true);
     }
 }
 
@@ -272,6 +290,7 @@ impl<H: Send + Sync + 'static> Expire for Call<H> {
                 let began = *self.started.get().unwrap_or(&self.dispatched);
                 queue.cause_at_deadline(lane, self.serial, began, self.handler.id.timeout)
             }
+            Some(queue) if queue.is_down() => FailureCause::WorkerRestarted,
             _ => FailureCause::Timeout { limit_ms },
         };
         self.end(Answer::Failure(cause), true);

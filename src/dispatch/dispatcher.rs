@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, Withdraw as _};
 use super::clock;
 use super::policy;
 use super::queue::{LaneQueue, SPIN};
@@ -30,9 +30,15 @@ pub(crate) struct Registered<H> {
 }
 
 impl<H> Registered<H> {
-    /// Notes that the handler has cost a thread; gives how many it has cost by now.
-    pub(super) fn blame(&self) -> u32 {
-        self.retired.fetch_add(1, Ordering::AcqRel) + 1
+    /// Notes that the handler has cost a thread, or a process; what is to be told where that puts it in quarantine.
+    pub(crate) fn blame(&self) -> Option<String> {
+        let cost = self.retired.fetch_add(1, Ordering::AcqRel) + 1;
+        (cost == MOST_RETIRED).then(|| {
+            format!(
+                "`{}` has cost {MOST_RETIRED} threads: it is quarantined, and fails at once until the engine is reloaded",
+                self.id
+            )
+        })
     }
 
     /// Whether the handler has cost so many threads that it is not called any more.
@@ -126,6 +132,26 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
         Some(call)
     }
 
+    /// Calls one handler for an engine in another process, whose call has used `waited` of its time; `then` hears what it answers.
+    pub(crate) fn ask(
+        &self,
+        handler: &Arc<Registered<H>>,
+        payload: AnyPayload,
+        waited: Duration,
+        then: impl FnOnce(Answer, Duration) + Send + 'static,
+    ) -> Arc<Call<H>> {
+        let payload = Arc::new(payload);
+        let call = Call::new(Arc::clone(handler), Arc::clone(&payload), &self.queue, Some(Box::new(then)));
+        match handler.id.lane {
+            Lane::Modify => {
+                call.limit(call.dispatched().checked_sub(waited).unwrap_or_else(|| call.dispatched()));
+                self.queue.push_turn(Arc::clone(&call));
+            }
+            Lane::Observe => self.queue.push_watch(VecDeque::from([Arc::clone(&call)]), payload),
+        }
+        call
+    }
+
     /// Calls the point's modify handler and waits for the outcome. Dropping the future cancels the handler.
     pub(crate) async fn modified(&self, payload: AnyPayload) -> Outcome<AnyPayload> {
         let (tell, mut heard) = oneshot::channel();
@@ -194,13 +220,14 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
         at.observe.iter().chain(&at.modify)
     }
 
+    /// All handlers, in the order of the catalogue.
+    pub(crate) fn handlers(&self) -> impl Iterator<Item = &Arc<Registered<H>>> {
+        POINTS.iter().flat_map(|spec| self.at_point(spec.point))
+    }
+
     /// What has come of each handler's calls, in the order of the catalogue.
     pub(crate) fn statistics(&self) -> Vec<HandlerStatistics> {
-        POINTS
-            .iter()
-            .flat_map(|spec| self.at_point(spec.point))
-            .map(|handler| handler.counts.read(Arc::clone(&handler.id)))
-            .collect()
+        self.handlers().map(|handler| handler.counts.read(Arc::clone(&handler.id))).collect()
     }
 
     fn at(&self, point: Point) -> &AtPoint<H> {
@@ -240,8 +267,7 @@ impl<H> fmt::Debug for Registered<H> {
 
 impl<H: Send + Sync + 'static> fmt::Debug for Dispatcher<H> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let handlers: Vec<_> =
-            POINTS.iter().flat_map(|spec| self.at_point(spec.point)).map(|handler| &handler.id).collect();
+        let handlers: Vec<_> = self.handlers().map(|handler| &handler.id).collect();
         out.debug_struct("Dispatcher").field("handlers", &handlers).field("queue", &self.queue).finish_non_exhaustive()
     }
 }

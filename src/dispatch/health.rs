@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::dispatcher::Dispatcher;
 use super::lanes::Stage;
-use crate::hooks::{HandlerId, POINTS};
+use crate::hooks::HandlerId;
 
 /// How an engine's threads are, and what waits for them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,6 +30,20 @@ pub struct EngineHealth {
     pub loop_lost: u64,
     /// Handlers that are not called any more, since each has cost three threads.
     pub quarantined: Vec<Arc<HandlerId>>,
+    /// The process that the hooks run in, where it is one of their own. Then what is told of threads is theirs in that process, as it said
+    /// last, and none is ever given up.
+    pub worker: Option<WorkerHealth>,
+}
+
+/// The process that an agent's hooks run in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkerHealth {
+    /// Its number; none while it is being started.
+    pub process: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Where the thread was that it was last killed for, the innermost frame last; empty where nobody could look.
+    pub stack: Vec<String>,
 }
 
 /// A thread that has been given up.
@@ -64,12 +78,12 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
             exhausted: state.exhausted,
             taken_over: state.taken_over,
             loop_lost: state.loop_lost,
-            quarantined: POINTS
-                .iter()
-                .flat_map(|spec| self.at_point(spec.point))
+            quarantined: self
+                .handlers()
                 .filter(|handler| handler.is_quarantined())
                 .map(|handler| Arc::clone(&handler.id))
                 .collect(),
+            worker: None,
         }
     }
 }

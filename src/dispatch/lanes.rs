@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::call::Call;
 use super::dispatcher::Registered;
 use super::queue::LaneQueue;
+use crate::hooks::HandlerId;
 
 /// A lane's number; unique within its queue, later ones are higher.
 pub(crate) type LaneId = u32;
@@ -31,6 +32,10 @@ pub(crate) trait Crew<H: Send + Sync + 'static>: Send + Sync {
 
     /// The processor time that the lane's thread has used, where it is known.
     fn processor_time(&self, lane: LaneId) -> Option<Duration>;
+
+    /// A lane would have to be given up, or keeps the interpreter's lock, and one of `culprits` is to blame. Where the whole process can be
+    /// given up instead, it is, and the answer is `true`.
+    fn lose(&self, culprits: &[Arc<HandlerId>]) -> bool;
 }
 
 /// What is to be done about a lane that does not answer. What has a call is done only while a step of that call is running, looked
@@ -91,8 +96,8 @@ pub(super) struct LaneState<H: Send + Sync + 'static> {
     pub(super) looked: bool,
     /// From when to when it did not answer last, and whose step was running.
     blocked: Option<(Instant, Instant, Option<u64>)>,
-    /// An order about it has not been carried out.
-    pub(super) ordered: bool,
+    /// Since when an order about it has not been carried out.
+    pub(super) ordered: Option<Instant>,
     pub(super) overdue: Vec<Overdue<H>>,
     /// Where its thread was stuck when it was retired, the innermost frame last.
     pub(super) stack: Vec<String>,
@@ -116,7 +121,7 @@ impl<H: Send + Sync + 'static> LaneState<H> {
             running: None,
             looked: false,
             blocked: None,
-            ordered: false,
+            ordered: None,
             overdue: Vec::new(),
             stack: Vec::new(),
             retired_at: None,
@@ -161,6 +166,11 @@ impl<H: Send + Sync + 'static> LaneState<H> {
         if !self.armed {
             self.since = None;
         }
+    }
+
+    /// There is nothing that it is to answer.
+    pub(super) fn rest(&mut self) {
+        self.since = None;
     }
 
     /// Whether a call that began at `began` and had `time` was kept from ending by another's step: that keeps the lane from answering

@@ -20,9 +20,9 @@ mod supervision;
 mod supervision_tests;
 mod waiting;
 
-pub(crate) use call::{Answer, Call};
-pub(crate) use dispatcher::Dispatcher;
-pub use health::{EngineHealth, StuckThread};
+pub(crate) use call::{Answer, Call, Withdraw};
+pub(crate) use dispatcher::{Dispatcher, Registered};
+pub use health::{EngineHealth, StuckThread, WorkerHealth};
 pub(crate) use lanes::{Crew, FIRST, LaneId, Order, Wake};
 pub(crate) use queue::{LaneQueue, QueueLimits, SPIN};
 pub use statistics::HandlerStatistics;

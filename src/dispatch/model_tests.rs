@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, Withdraw as _};
 use super::dispatcher::Dispatcher;
 use super::lanes::{Crew, FIRST, LaneId, Order, Wake};
 use super::queue::{LaneQueue, QueueLimits};
@@ -33,6 +33,10 @@ impl Crew<()> for Nobody {
 
     fn processor_time(&self, _: LaneId) -> Option<Duration> {
         None
+    }
+
+    fn lose(&self, _: &[Arc<HandlerId>]) -> bool {
+        false
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) struct LaneQueue<H: Send + Sync + 'static> {
     occupancy: Occupancy,
     pub(super) held: Held,
     pub(super) spins: AtomicBool,
+    down: AtomicBool,
 }
 
 impl<H: Send + Sync + 'static> LaneQueue<H> {
@@ -94,6 +95,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             occupancy: Occupancy::default(),
             held: Held::default(),
             spins: AtomicBool::new(false),
+            down: AtomicBool::new(false),
         })
     }
 
@@ -246,6 +248,16 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     pub(crate) fn let_spin(&self, spins: bool) {
         let spare = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
         self.spins.store(spins && spare, Ordering::Relaxed);
+    }
+
+    /// Says whether what serves the queue is being started again: what waits until its deadline has not failed by itself.
+    pub(crate) fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::Release);
+    }
+
+    /// Whether what serves the queue is being started again.
+    pub(super) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Acquire)
     }
 
     /// Whether a call that is made now, as the only one, may be answered before it is worth sleeping.

@@ -128,6 +128,14 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         idle && self.spins.load(Ordering::Relaxed)
     }
 
+    /// `lane` can take nothing for now, and looks again by itself.
+    pub(crate) fn rests(&self, lane: LaneId) {
+        if let Some(lane) = self.lock().lanes.get(lane) {
+            lane.rest();
+        }
+        self.tell(lane);
+    }
+
     /// Tells the answers of a drain that is over.
     pub(crate) fn tell(&self, lane: LaneId) {
         self.held.flush(lane);

@@ -28,6 +28,8 @@ pub(crate) struct Patience {
     pub(crate) callback: Duration,
     /// How many threads may be lost at once.
     pub(crate) threads: usize,
+    /// How long after a modify call's deadline the answer of whoever runs it may still come.
+    pub(crate) margin: Duration,
 }
 
 impl Default for Patience {
@@ -38,6 +40,7 @@ impl Default for Patience {
             give_up: Duration::from_millis(200),
             callback: Duration::from_secs(1),
             threads: 8,
+            margin: Duration::ZERO,
         }
     }
 }
@@ -108,7 +111,7 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
     /// An order about `lane` has been carried out; `running` is the call whose step was running.
     pub(crate) fn looked(&self, lane: LaneId, running: Option<u64>) {
         if let Some(lane) = self.lock().lanes.get(lane) {
-            lane.ordered = false;
+            lane.ordered = None;
             if lane.since.is_some() {
                 (lane.running, lane.looked) = (running, true);
             }
@@ -210,13 +213,21 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         let Some(lane) = state.lanes.get(id) else { return };
         let give = |lane: &mut LaneState<H>, order| {
             // An order that waits for the interpreter's lock says all that can be said.
-            if !lane.ordered {
-                lane.ordered = true;
+            if lane.ordered.is_none() {
+                lane.ordered = Some(now);
                 self.crew.order(me, id, order);
             }
         };
         if !lane.looked {
             give(lane, Order::Look);
+            // An order that is not carried out waits for the interpreter's lock, which C code keeps.
+            let waits = lane.ordered.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+            let overdue = lane.overdue.iter().map(|overdue| now.saturating_duration_since(overdue.at)).max();
+            let grace = if overdue.is_some() { patience.give_up } else { patience.callback + patience.give_up };
+            if waits.min(overdue.unwrap_or(waits)) >= grace {
+                let culprits: Vec<_> = lane.overdue.iter().map(|overdue| Arc::clone(&overdue.handler.id)).collect();
+                self.crew.lose(&culprits);
+            }
             return;
         }
         let running = lane.running;
@@ -247,6 +258,12 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
             give(lane, Order::Interrupt(running));
             return;
         }
+        let culprit = lane.overdue.iter().find(|overdue| Some(overdue.serial) == running);
+        let culprit = culprit.map(|overdue| Arc::clone(&overdue.handler));
+        let blamed: Vec<_> = culprit.iter().map(|handler| Arc::clone(&handler.id)).collect();
+        if !stopping && self.crew.lose(&blamed) {
+            return;
+        }
         let spins = self.crew.processor_time(id).is_some_and(|now| now.saturating_sub(used) > patience.give_up / 20);
         if spins {
             self.crew.order(me, id, Order::Park(running));
@@ -254,15 +271,11 @@ impl<H: Send + Sync + 'static> LaneQueue<H> {
         self.crew.order(me, id, Order::Report);
         lane.stage = Stage::Retired;
         lane.retired_at = Some(now);
-        let culprit = lane.overdue.iter().find(|overdue| Some(overdue.serial) == running);
-        lane.culprit = culprit.map(|overdue| Arc::clone(&overdue.handler));
+        lane.culprit = culprit;
         if let Some(handler) = &lane.culprit
-            && handler.blame() == MOST_RETIRED
+            && let Some(told) = handler.blame()
         {
-            after.log.push(format!(
-                "`{}` has cost {MOST_RETIRED} threads: it is quarantined, and fails at once until the engine is reloaded",
-                handler.id
-            ));
+            after.log.push(told);
         }
         if id == state.lanes.active {
             self.take_over(me, state, after);

@@ -20,6 +20,8 @@ struct Asked {
     hired: Mutex<Vec<LaneId>>,
     orders: Mutex<Vec<(LaneId, Order)>>,
     refuses: AtomicBool,
+    lost: Mutex<Vec<String>>,
+    gives_process_up: AtomicBool,
     processor_time_ms: AtomicU64,
 }
 
@@ -42,6 +44,12 @@ impl Crew<()> for Asked {
 
     fn processor_time(&self, _: LaneId) -> Option<Duration> {
         Some(Duration::from_millis(self.processor_time_ms.load(Ordering::Relaxed)))
+    }
+
+    fn lose(&self, culprits: &[Arc<HandlerId>]) -> bool {
+        let names: Vec<_> = culprits.iter().map(ToString::to_string).collect();
+        self.lost.lock().unwrap().push(names.join(" "));
+        self.gives_process_up.load(Ordering::Relaxed)
     }
 }
 
@@ -260,4 +268,29 @@ fn a_call_that_was_claimed_and_not_called_leaves_nothing_on_its_lane() {
     assert_eq!(begun(&scene), 1);
     scene.running.lock().unwrap()[0].leave_lane();
     assert_eq!(begun(&scene), 0);
+}
+
+#[test]
+fn where_the_process_can_be_given_up_no_thread_is() {
+    let scene = Scene::new();
+    scene.crew.gives_process_up.store(true, Ordering::Relaxed);
+    scene.block();
+    scene.call(2);
+    until(|| {
+        scene.queue.looked(FIRST, Some(1));
+        scene.crew.lost.lock().unwrap().first().is_some_and(|culprit| culprit == "hooks:handle")
+    });
+    assert_eq!(scene.dispatcher.health().retired.len(), 0);
+}
+
+#[test]
+fn a_lane_that_nobody_can_look_at_keeps_the_interpreters_lock() {
+    let scene = Scene::new();
+    scene.block();
+    // The order to look is never carried out: whoever carries it out waits for the lock.
+    let lost = || scene.crew.lost.lock().unwrap().clone();
+    until(|| !lost().is_empty());
+    assert_eq!(lost()[0], "hooks:handle");
+    let looks = scene.crew.orders.lock().unwrap().iter().filter(|(lane, _)| *lane == FIRST).count();
+    assert_eq!(looks, 1);
 }

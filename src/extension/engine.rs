@@ -11,10 +11,10 @@ use pythonize::pythonize;
 
 use super::exceptions;
 use super::mailbox::{Content, Letter, Mailbox};
-use crate::agent::HookEngine;
-use crate::dispatch::Call;
+use crate::agent::{HookEngine, Isolation};
+use crate::dispatch::Withdraw;
 use crate::hooks::{Outcome, POINTS, Point};
-use crate::python::{PyHandler, read_payload};
+use crate::python::read_payload;
 
 /// An agent's hooks, loaded.
 #[pyclass(frozen, module = "tenterhook._engine")]
@@ -30,7 +30,7 @@ pub(super) struct Engine {
 impl Engine {
     /// Loads the hooks of the agent in `folder`; times are in milliseconds.
     #[staticmethod]
-    #[pyo3(signature = (folder, *, observe_timeout_ms=None, modify_timeout_ms=None, load_timeout_ms=None, observer_queue=None))]
+    #[pyo3(signature = (folder, *, observe_timeout_ms=None, modify_timeout_ms=None, load_timeout_ms=None, observer_queue=None, isolation=None))]
     fn load(
         py: Python<'_>,
         folder: PathBuf,
@@ -38,6 +38,7 @@ impl Engine {
         modify_timeout_ms: Option<u64>,
         load_timeout_ms: Option<u64>,
         observer_queue: Option<usize>,
+        isolation: Option<&str>,
     ) -> PyResult<Self> {
         // Callers in Python need the interpreter's lock, which a thread that looks for work would take from them.
         let mut builder = HookEngine::builder(folder).spin(false);
@@ -53,6 +54,15 @@ impl Engine {
         if let Some(observations) = observer_queue {
             builder = builder.observer_queue(observations);
         }
+        builder = match isolation {
+            None => builder,
+            Some("thread") => builder.isolation(Isolation::Thread),
+            Some("process") => builder.isolation(Isolation::Process),
+            Some(other) => {
+                let message = format!("`isolation` is {other:?}; expected 'thread' or 'process'");
+                return Err(pyo3::exceptions::PyValueError::new_err(message));
+            }
+        };
         let loaded = py.detach(|| builder.load());
         match loaded {
             Ok(engine) => {
@@ -184,9 +194,8 @@ impl Engine {
 
 /// A modify call that is under way.
 #[pyclass(frozen, module = "tenterhook._engine")]
-#[derive(Debug)]
 pub(super) struct PendingCall {
-    call: Arc<Call<PyHandler>>,
+    call: Arc<dyn Withdraw>,
 }
 
 #[pymethods]

@@ -18,7 +18,7 @@ pub(super) fn load_error(py: Python<'_>, error: &Error) -> PyErr {
                     .collect::<PyResult<Vec<_>>>()?;
                 classes.getattr("InvalidHooksError")?.call1((error.to_string(), problems))
             }
-            Error::Python(_) => classes.getattr("InterpreterError")?.call1((error.to_string(),)),
+            Error::Python(_) | Error::Worker(_) => classes.getattr("InterpreterError")?.call1((error.to_string(),)),
             _ => classes.getattr("AgentError")?.call1((error.to_string(),)),
         }
     };

@@ -137,7 +137,7 @@ impl fmt::Display for HandlerFailure {
 impl std::error::Error for HandlerFailure {}
 
 /// Why a handler failed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FailureCause {
@@ -175,6 +175,8 @@ pub enum FailureCause {
     Quarantined,
     /// It was not called: too many threads are stuck in hooks.
     ThreadsExhausted,
+    /// The process that its agent's hooks run in ended, or was being started again.
+    WorkerRestarted,
     /// The thread that ran it ended without an answer.
     Lost,
 }
@@ -192,6 +194,7 @@ impl FailureCause {
             Self::LoopLost => "loop-lost",
             Self::Quarantined => "quarantined",
             Self::ThreadsExhausted => "threads-exhausted",
+            Self::WorkerRestarted => "worker-restarted",
             Self::Lost => "lost",
         }
     }
@@ -212,6 +215,7 @@ impl fmt::Display for FailureCause {
                 out.write_str("it is quarantined, since it has blocked three threads for good; reload the engine")
             }
             Self::ThreadsExhausted => out.write_str("too many threads are stuck in hooks"),
+            Self::WorkerRestarted => out.write_str("the process that its hooks run in was started again"),
             Self::Lost => out.write_str("its thread ended without an answer"),
         }
     }

@@ -187,6 +187,11 @@ macro_rules! payloads {
                     Self::$variant(read.map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?)
                 } )* })
             }
+
+            /// Reads a point's payload in whatever form it was written with its field names.
+            pub(crate) fn read<'de, D: serde::Deserializer<'de>>(point: Point, from: D) -> Result<Self, D::Error> {
+                Ok(match point { $( Point::$variant => Self::$variant(Deserialize::deserialize(from)?), )* })
+            }
         }
     };
     (@mutable mutable) => { true };

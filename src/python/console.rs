@@ -1,7 +1,9 @@
 //! What the command asks of the interpreter: its output on stderr, and an orderly end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
@@ -34,20 +36,19 @@ pub(super) fn set_up(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Flushes what Python has not written yet and runs its exit functions. A Python process does so itself.
-#[cfg(Py_LIMITED_API)]
-pub(crate) fn finish() {}
+/// How long the exit functions may take.
+const FINISH: Duration = Duration::from_secs(1);
 
-/// Flushes what Python has not written yet and runs its exit functions: the interpreter is ours and is never finalised.
-#[cfg(not(Py_LIMITED_API))]
+/// Flushes what Python has not written yet and runs its exit functions, where the interpreter is ours and is never finalised. A Python
+/// process does so itself.
 pub(crate) fn finish() {
-    use std::sync::mpsc;
-    use std::thread;
-    use std::time::Duration;
+    if cfg!(not(Py_LIMITED_API)) {
+        wind_up();
+    }
+}
 
-    /// How long the exit functions may take.
-    const FINISH: Duration = Duration::from_secs(1);
-
+/// As [`finish`], for a process that ends without going back to Python.
+pub(crate) fn wind_up() {
     if !SET_UP.load(Ordering::Acquire) {
         return;
     }

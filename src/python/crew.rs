@@ -15,6 +15,7 @@ use super::lane::{Lane, PyHandler, Waker};
 use super::loading::{self, AssistantOrder};
 use super::raw;
 use crate::dispatch::{Crew, LaneId, LaneQueue, Order, Wake};
+use crate::hooks::HandlerId;
 
 /// One lane's thread, as far as it is known without the interpreter.
 #[derive(Debug)]
@@ -120,21 +121,24 @@ impl LaneThread {
     }
 }
 
+/// Hears that the process is to be given up instead of a thread, and which handlers may be to blame. May not block.
+pub(crate) type GiveUp = Arc<dyn Fn(&[Arc<HandlerId>]) + Send + Sync>;
+
 /// The threads of one agent.
-#[derive(Debug)]
 pub(super) struct PyCrew {
     /// The agent's folder, as the code of its modules names it: as it was given, and without links.
     roots: [String; 2],
     threads: Mutex<HashMap<LaneId, Arc<LaneThread>>>,
     /// What all lanes of the agent share in Python: its modules, and the context that they were imported in.
     pub(super) agent: OnceLock<Py<PyAny>>,
+    lost: Option<GiveUp>,
 }
 
 impl PyCrew {
-    pub(super) fn new(root: &Path) -> Self {
+    pub(super) fn new(root: &Path, lost: Option<GiveUp>) -> Self {
         let shown = |path: &Path| format!("{}/", path.display());
         let real = fs::canonicalize(root).map_or_else(|_| shown(root), |real| shown(&real));
-        Self { roots: [shown(root), real], threads: Mutex::default(), agent: OnceLock::new() }
+        Self { roots: [shown(root), real], threads: Mutex::default(), agent: OnceLock::new(), lost }
     }
 
     pub(super) fn add(&self, lane: LaneId, thread: Arc<LaneThread>) {
@@ -185,6 +189,12 @@ impl Crew<PyHandler> for Hiring {
 
     fn processor_time(&self, lane: LaneId) -> Option<Duration> {
         self.0.thread(lane)?.processor_time()
+    }
+
+    fn lose(&self, culprits: &[Arc<HandlerId>]) -> bool {
+        let Some(lost) = &self.0.lost else { return false };
+        lost(culprits);
+        true
     }
 }
 
@@ -303,6 +313,12 @@ impl Strike {
         }
         let running = dict(intern!(py, "running"))?;
         running.iter().find(|(_, own)| own.is(&task)).and_then(|(serial, _)| serial.extract().ok())
+    }
+}
+
+impl std::fmt::Debug for PyCrew {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("PyCrew").field("roots", &self.roots).finish_non_exhaustive()
     }
 }
 

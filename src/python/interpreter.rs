@@ -68,6 +68,14 @@ pub(crate) fn chosen(choice: &PythonChoice) -> Result<PathBuf, Error> {
     }
 }
 
+/// The interpreter that runs the package `tenterhook` as a command: that of a Python process which has it. A program of Rust has none.
+pub(crate) fn package_command() -> Option<PathBuf> {
+    #[cfg(not(Py_LIMITED_API))]
+    return None;
+    #[cfg(Py_LIMITED_API)]
+    chosen(&PythonChoice::default()).ok()
+}
+
 /// The minor version of the Python that this engine is linked to, or runs in.
 pub(crate) fn linked_minor() -> u8 {
     #[cfg(not(Py_LIMITED_API))]

@@ -13,7 +13,7 @@ use pyo3::types::PyString;
 use rustix::event::EventfdFlags;
 
 use super::binding::Binding;
-use super::crew::{Hiring, LaneThread, PyCrew};
+use super::crew::{GiveUp, Hiring, LaneThread, PyCrew};
 use super::failure::{self, RaisedSignal};
 use super::from_python;
 use crate::dispatch::{Answer, Call, FIRST, LaneId, LaneQueue, Patience, QueueLimits, SPIN};
@@ -89,8 +89,9 @@ impl Lane {
         root: &Path,
         limits: QueueLimits,
         patience: Patience,
+        lost: Option<GiveUp>,
     ) -> std::io::Result<(Self, Arc<LaneQueue<PyHandler>>)> {
-        let (thread, crew) = (LaneThread::new()?, Arc::new(PyCrew::new(root)));
+        let (thread, crew) = (LaneThread::new()?, Arc::new(PyCrew::new(root, lost)));
         crew.add(FIRST, Arc::clone(&thread));
         let queue = LaneQueue::new(limits, patience, Arc::new(Hiring(Arc::clone(&crew))), thread.wake());
         Ok((Self::new(Arc::clone(&queue), FIRST, thread, crew), queue))

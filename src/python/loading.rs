@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use super::crew::Strike;
+use super::crew::{GiveUp, Strike};
 use super::error::Error;
 use super::lane::{Lane, PyHandler, Waker};
 use crate::check::Admitted;
@@ -20,7 +20,6 @@ use crate::hooks::{HandlerId, Lane as HookLane, Point};
 use crate::telemetry::LOAD;
 
 /// What is to be loaded.
-#[derive(Debug)]
 pub(crate) struct LoadRequest {
     /// The agent's hook modules, below its absolute folder, in the order in which they are imported.
     pub(crate) modules: Admitted,
@@ -34,6 +33,8 @@ pub(crate) struct LoadRequest {
     pub(crate) limits: QueueLimits,
     /// How long things may take before something is done about them.
     pub(crate) patience: Patience,
+    /// Where the process can be given up as a whole: hears that it has to be.
+    pub(crate) lost: Option<GiveUp>,
 }
 
 /// What a load gave.
@@ -49,11 +50,12 @@ pub(crate) struct Loaded {
 
 /// Imports an agent's modules and registers their handlers. Blocks; needs the interpreter started, and the GIL not held.
 pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
-    let (lane, queue) = Lane::first(request.modules.root(), request.limits, request.patience).map_err(Error::Waker)?;
+    let first = Lane::first(request.modules.root(), request.limits, request.patience, request.lost.clone());
+    let (lane, queue) = first.map_err(Error::Waker)?;
     let (told, heard) = mpsc::sync_channel(1);
     let (within, root) = (request.within, request.modules.root().to_owned());
     let defaults = (request.observe_timeout, request.modify_timeout);
-    ask(AssistantOrder::Load(LoadOrder { lane: Mutex::new(Some(lane)), request, told }))?;
+    ask(AssistantOrder::Load(Box::new(LoadOrder { lane: Mutex::new(Some(lane)), request, told })))?;
     match heard.recv_timeout(within) {
         Ok(Ok(Registration { handlers, problems })) => {
             let mut ids = Vec::with_capacity(handlers.len());
@@ -79,7 +81,7 @@ pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
 /// What the assistant is asked to do.
 pub(super) enum AssistantOrder {
     /// Start a thread that loads an agent and serves its first lane.
-    Load(LoadOrder),
+    Load(Box<LoadOrder>),
     /// Start a thread that serves a further lane.
     Serve(Lane),
     /// Do something about a lane that does not answer.
@@ -130,7 +132,7 @@ impl Assistant {
         let order = ASSISTANT.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         Ok(match order {
             None => None,
-            Some(AssistantOrder::Load(order)) => Some(Bound::new(py, order)?.into_any()),
+            Some(AssistantOrder::Load(order)) => Some(Bound::new(py, *order)?.into_any()),
             Some(AssistantOrder::Serve(lane)) => Some(Bound::new(py, lane)?.into_any()),
             Some(AssistantOrder::Strike(strike)) => Some(Bound::new(py, strike)?.into_any()),
         })
@@ -139,7 +141,6 @@ impl Assistant {
 
 /// An order to start a lane and to import an agent's modules on it.
 #[pyclass(frozen, module = "tenterhook._engine")]
-#[derive(Debug)]
 pub(super) struct LoadOrder {
     lane: Mutex<Option<Lane>>,
     request: LoadRequest,

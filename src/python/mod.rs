@@ -15,11 +15,14 @@ mod interpreter;
 mod lane;
 mod loading;
 mod raw;
+mod stacks;
 mod to_python;
 
 pub(crate) use binding::{payload_to_python, read_payload};
-pub(crate) use console::{ConsoleLogs, console, finish};
+pub(crate) use console::{ConsoleLogs, console, finish, wind_up};
+pub(crate) use crew::GiveUp;
 pub use error::Error;
-pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor};
+pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor, package_command};
 pub(crate) use lane::{PyHandler, Waker};
 pub(crate) use loading::{LoadRequest, load};
+pub(crate) use stacks::watch_stacks;

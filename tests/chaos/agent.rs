@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tenterhook::{HookEngine, StaticCheck};
+use tenterhook::{HookEngine, Isolation, StaticCheck};
 
 /// The time that the bad hook has.
 pub(crate) const BAD_TIMEOUT: Duration = Duration::from_millis(100);
@@ -71,8 +71,10 @@ pub(crate) fn write() -> TempDir {
 }
 
 /// Loads it.
-pub(crate) fn load(folder: &TempDir) -> HookEngine {
+pub(crate) fn load(folder: &TempDir, isolation: Isolation) -> HookEngine {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let python = root.join(std::env::var_os("VIRTUAL_ENV").unwrap_or_else(|| ".venv".into()));
-    HookEngine::builder(folder.path()).python(python).static_check(StaticCheck::Off).load().unwrap()
+    let builder = HookEngine::builder(folder.path()).python(python).static_check(StaticCheck::Off);
+    let builder = builder.isolation(isolation).worker_command(env!("CARGO_BIN_EXE_tenterhook"), [""; 0]);
+    builder.load().unwrap()
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures_util::future::join_all;
-use tenterhook::{Outcome, OutgoingTextPayload};
+use tenterhook::{Isolation, Outcome, OutgoingTextPayload};
 
 use crate::agent;
 use crate::tally::{memory_kb, threads};
@@ -15,7 +15,7 @@ const WARM_UP: usize = 50_000;
 fn a_million_calls_leave_memory_threads_and_file_handles_as_they_were() {
     let calls = if std::env::var_os("CI").is_some() { 1_000_000 } else { 100_000 };
     let folder = agent::write();
-    let engine = agent::load(&folder);
+    let engine = agent::load(&folder, Isolation::Thread);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = |calls: usize| {
         runtime.block_on(async {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use tenterhook::{
-    FailureCause, HandlerFailure, HookEngine, IncomingMessagePayload, Outcome, OutgoingTextPayload, ToolCallPayload,
+    FailureCause, HandlerFailure, HookEngine, IncomingMessagePayload, Isolation, Outcome, OutgoingTextPayload,
+    ToolCallPayload,
 };
 
 use agent::{BAD_TIMEOUT, KINDS};
@@ -30,12 +31,21 @@ const ENGINES: usize = 4;
 
 #[test]
 fn every_call_has_one_outcome_whatever_other_hooks_do() {
+    chaos(Isolation::Thread);
+}
+
+#[test]
+fn every_call_has_one_outcome_in_processes_that_are_killed() {
+    chaos(Isolation::Process);
+}
+
+fn chaos(isolation: Isolation) {
     let seed = std::env::var("CHAOS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand_seed);
     let default = if std::env::var_os("CI").is_some() { 60 } else { 10 };
     let seconds = std::env::var("CHAOS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    println!("CHAOS_SEED={seed} CHAOS_SECONDS={seconds}");
+    println!("CHAOS_SEED={seed} CHAOS_SECONDS={seconds} {isolation:?}");
     let folders: Vec<_> = (0..ENGINES).map(|_| agent::write()).collect();
-    let engines: Vec<_> = folders.iter().map(|folder| Arc::new(agent::load(folder))).collect();
+    let engines: Vec<_> = folders.iter().map(|folder| Arc::new(agent::load(folder, isolation))).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let phase = Duration::from_secs(seconds) / 2;
     // The first calls fill caches and start threads.
@@ -55,6 +65,8 @@ fn every_call_has_one_outcome_whatever_other_hooks_do() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let lost: usize = engines.iter().map(|engine| engine.health().retired.len()).sum();
+    let restarts: u64 = engines.iter().filter_map(|engine| engine.health().worker).map(|worker| worker.restarts).sum();
+    println!("processes started again {restarts}; calls lost with them are told above");
     println!("memory {memory} -> {} kB, threads {thread_count} -> {}, of them given up {lost}", memory_kb(), threads());
     assert!(engines.iter().all(|engine| engine.health().retired.len() <= engine.health().most_lost));
     assert!(memory_kb() < memory + 60_000, "memory grows");

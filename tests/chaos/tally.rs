@@ -16,6 +16,8 @@ pub(crate) struct Phase {
     pub(crate) good_failed: u64,
     pub(crate) awaited: u64,
     pub(crate) loop_lost: u64,
+    /// Good calls that were lost with a process.
+    pub(crate) restarted: u64,
     pub(crate) withdrawn: u64,
     pub(crate) reloads: u64,
     pub(crate) wrong: Vec<String>,
@@ -32,6 +34,7 @@ impl Phase {
         self.good_failed += other.good_failed;
         self.awaited += other.awaited;
         self.loop_lost += other.loop_lost;
+        self.restarted += other.restarted;
         self.withdrawn += other.withdrawn;
         self.reloads += other.reloads;
         self.wrong.extend(other.wrong);
@@ -57,12 +60,20 @@ impl Phase {
     }
 
     pub(crate) fn good_failure(&mut self, cause: &FailureCause) {
+        if *cause == FailureCause::WorkerRestarted {
+            self.restarted += 1;
+            return;
+        }
         self.good_failed += 1;
         *self.failures.entry(format!("good: {cause}")).or_default() += 1;
     }
 
     /// A handler that awaits on a loop that another one blocks may end in more ways than one; each is counted.
     pub(crate) fn awaiting_failure(&mut self, cause: &FailureCause) {
+        if *cause == FailureCause::WorkerRestarted {
+            self.restarted += 1;
+            return;
+        }
         *self.failures.entry(format!("awaiting: {cause}")).or_default() += 1;
     }
 }
@@ -74,6 +85,7 @@ impl fmt::Display for Phase {
         let at = |share: usize| overruns.get(overruns.len() * share / 1000).copied().unwrap_or_default();
         writeln!(out, "  {} calls; good {}, failed {}", self.calls, self.good, self.good_failed)?;
         writeln!(out, "  awaiting {}, lost with their loop {}", self.awaited, self.loop_lost)?;
+        writeln!(out, "  lost with their process {}", self.restarted)?;
         writeln!(
             out,
             "  callers that went away {}, reloads {}; other failures of good hooks: {:?}",

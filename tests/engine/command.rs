@@ -772,3 +772,20 @@ fn a_reader_that_goes_away_is_no_error() {
         .unwrap();
     assert_eq!(text(&done.stderr), "");
 }
+
+#[test]
+fn hooks_in_a_process_of_their_own_give_the_same_report() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks-examples");
+    for example in ["mask-private-data", "guard-tool-calls"] {
+        let example = root.join(example);
+        let agent = folder(&[("tenterhook.toml", "isolation = \"process\"\n")]);
+        let copied = Command::new("cp").arg("-r").arg(example.join(".")).arg(agent.path()).status();
+        assert!(copied.unwrap().success());
+        let input = example.join("conversations.jsonl");
+        let [mut here, mut apart] = [&example, agent.path()].map(|agent| report(agent, &input, &["--diff"]));
+        for report in [&mut here.1, &mut apart.1] {
+            report.as_object_mut().unwrap().remove("agent");
+        }
+        assert_eq!(here, apart);
+    }
+}

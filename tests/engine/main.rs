@@ -5,6 +5,7 @@ mod command;
 mod converting;
 mod driving;
 mod examples;
+mod isolating;
 mod loading;
 mod observing;
 mod registering;

@@ -98,10 +98,14 @@ async fn load(builder: HookEngineBuilder, interrupts: &mut Signal) -> anyhow::Re
 
 /// The engine's settings that the command line gives.
 pub(super) fn builder(agent: &Path, global: &Global) -> HookEngineBuilder {
-    let builder = HookEngine::builder(agent);
-    match &global.python {
-        Some(python) => builder.python(python),
-        None => builder,
+    let mut builder = HookEngine::builder(agent).worker_flags(logging::flags(global));
+    if let Some(python) = &global.python {
+        builder = builder.python(python);
+    }
+    match std::env::current_exe() {
+        // The binary is its own worker; the wheel's command is a Python process, which knows another way.
+        Ok(program) if python::package_command().is_none() => builder.worker_command(program, [""; 0]),
+        _ => builder,
     }
 }
 
