@@ -3,9 +3,11 @@
 //! A lane's heartbeat is the wake-up that it has not answered: `since` is set by whoever wakes it and by each step of a drain, and
 //! taken back when the drain is over. No tick runs while nothing is to be done.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashSet;
 
 use super::call::Call;
 use super::dispatcher::Registered;
@@ -89,7 +91,7 @@ pub(super) struct LaneState<H: Send + Sync + 'static> {
     /// Calls that it has taken and not begun.
     pub(super) limbo: VecDeque<Arc<Call<H>>>,
     /// Calls that it has begun and that have not ended.
-    pub(super) begun: HashSet<u64>,
+    pub(super) begun: FxHashSet<u64>,
     /// Whose step was running when somebody looked, since it stopped to answer.
     pub(super) running: Option<u64>,
     /// Somebody has looked since it stopped to answer.
@@ -117,7 +119,7 @@ impl<H: Send + Sync + 'static> LaneState<H> {
             since: None,
             cancels: Vec::new(),
             limbo: VecDeque::new(),
-            begun: HashSet::new(),
+            begun: FxHashSet::default(),
             running: None,
             looked: false,
             blocked: None,

@@ -31,6 +31,8 @@ struct Model {
     class: Py<PyType>,
     new: Py<PyAny>,
     fields: Vec<Py<PyString>>,
+    /// The names of all fields: what pydantic wants to know to be set.
+    set: Py<PySet>,
 }
 
 impl Model {
@@ -43,14 +45,16 @@ impl Model {
             Ok(PyString::intern(py, &field).unbind())
         });
         let new = py.get_type::<PyAny>().getattr(intern!(py, "__new__"))?.unbind();
-        Ok(Self { new, fields: fields.collect::<PyResult<_>>()?, class: class.unbind() })
+        let fields = fields.collect::<PyResult<Vec<_>>>()?;
+        let set = PySet::new(py, &fields)?.unbind();
+        Ok(Self { new, fields, set, class: class.unbind() })
     }
 
     /// An object of these field values, which become its own.
     fn build<'py>(&self, py: Python<'py>, values: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let object = self.new.bind(py).call1((self.class.bind(py),))?;
         let none = py.None();
-        let set = PySet::new(py, &self.fields)?;
+        let set = raw::copied(self.set.bind(py))?;
         raw::set_plainly(&object, intern!(py, "__dict__"), values)?;
         raw::set_plainly(&object, intern!(py, "__pydantic_fields_set__"), &set)?;
         raw::set_plainly(&object, intern!(py, "__pydantic_extra__"), none.bind(py))?;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Number, Value};
 
+use super::originals;
 use super::to_python::DEEPEST;
 use crate::conversation::Object;
 use crate::hooks::{FieldSpec, ModelSettings, Slot, SlotValue};
@@ -193,20 +194,30 @@ struct Reader {
 impl Reader {
     /// The new list, or `None` where it is what was given. Messages that did not change are shared with `given`.
     fn objects(&mut self, list: &Bound<'_, PyList>, given: &[Arc<Object>]) -> Crossing<Option<Vec<Arc<Object>>>> {
+        let originals = originals::of(list.py(), given);
+        let is_same = |dict: &Bound<'_, PyDict>, at: usize| {
+            originals.get(at).is_some_and(|one| one.as_ref().is_some_and(|one| originals::is_copy(dict, one)))
+                || given.get(at).is_some_and(|old| is_object(dict, old))
+        };
+        let unchanged =
+            list.iter().enumerate().take_while(|(at, item)| item.cast().is_ok_and(|dict| is_same(dict, *at)));
+        let mut at = unchanged.count();
+        let mut changed = list.len() != given.len();
+        if at == list.len() && !changed {
+            return Ok(None);
+        }
         let inserted = list.len() > given.len();
         let mut new = Vec::with_capacity(list.len());
-        let mut at = 0;
-        let mut changed = list.len() != given.len();
-        for (index, item) in list.iter().enumerate() {
+        new.extend(given[..at].iter().cloned());
+        for (index, item) in list.iter().enumerate().skip(at) {
             let dict = item.cast::<PyDict>().map_err(|_| {
                 Refusal::new(format!("is a `{}`; expected a `dict`", type_name(&item))).inside(Segment::Index(index))
             })?;
-            let same = |at: usize| given.get(at).filter(|old| is_object(dict, old));
-            if let Some(old) = same(at) {
-                new.push(Arc::clone(old));
+            if is_same(dict, at) {
+                new.push(Arc::clone(&given[at]));
                 at += 1;
-            } else if let Some(old) = same(at + 1) {
-                new.push(Arc::clone(old));
+            } else if is_same(dict, at + 1) {
+                new.push(Arc::clone(&given[at + 1]));
                 at += 2;
                 changed = true;
             } else {

@@ -14,6 +14,7 @@ mod from_python;
 mod interpreter;
 mod lane;
 mod loading;
+mod originals;
 mod raw;
 mod stacks;
 mod to_python;

@@ -1,8 +1,8 @@
 //! The one place where the interpreter is called without pyo3's safe binding, since that has none: starting it, raising an
-//! exception in another thread, and setting an attribute past a class that validates.
+//! exception in another thread, setting an attribute past a class that validates, and copying a set.
 #![expect(
     unsafe_code,
-    reason = "PyConfig, PyThreadState_SetAsyncExc and PyObject_GenericSetAttr have no safe binding in pyo3"
+    reason = "PyConfig, PyThreadState_SetAsyncExc, PyObject_GenericSetAttr and PySet_New of a set have no safe binding in pyo3"
 )]
 
 #[cfg(not(Py_LIMITED_API))]
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PySet, PyString, PyType};
 
 /// Sets an attribute as `object.__setattr__` does, whatever the object's class says to it.
 pub(super) fn set_plainly(
@@ -25,6 +25,12 @@ pub(super) fn set_plainly(
     // SAFETY: the GIL is held, as the bound references show; the function borrows all three.
     let done = unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value.as_ptr()) };
     if done == 0 { Ok(()) } else { Err(PyErr::fetch(object.py())) }
+}
+
+/// A copy of a set, made at once instead of name by name.
+pub(super) fn copied<'py>(set: &Bound<'py, PySet>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the GIL is held, as the bound reference shows; the function gives a new reference, or none and an exception.
+    unsafe { Bound::from_owned_ptr_or_err(set.py(), ffi::PySet_New(set.as_ptr())) }
 }
 
 /// Raises `exception` in the Python thread `ident` as soon as it runs Python code; `None` takes back what has not landed.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
 use serde_json::{Number, Value};
 
+use super::originals;
 use crate::conversation::Object;
 
 /// The deepest nesting that crosses the border, either way; `serde_json` reads no deeper either.
@@ -19,8 +20,23 @@ pub(super) fn object<'py>(py: Python<'py>, object: &Object) -> PyResult<Bound<'p
 
 /// Builds a list of dicts.
 pub(super) fn objects<'py>(py: Python<'py>, objects: &[Arc<Object>]) -> PyResult<Bound<'py, PyList>> {
+    let known = objects.iter().zip(originals::of(py, objects));
+    let dicts = known.map(|(message, original)| copied(py, message, original)).collect::<PyResult<Vec<_>>>()?;
     // All at once: a list that grows by appending is copied again and again.
-    PyList::new(py, objects.iter().map(|item| object(py, item)).collect::<PyResult<Vec<_>>>()?)
+    PyList::new(py, dicts)
+}
+
+/// A dict of a message that is the caller's own.
+fn copied<'py>(
+    py: Python<'py>,
+    message: &Arc<Object>,
+    original: Option<Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    if let Some(original) = original {
+        return original.copy();
+    }
+    let dict = object(py, message)?;
+    if originals::keep(message, &dict) { dict.copy() } else { Ok(dict) }
 }
 
 /// Builds a Python object from a JSON value.
