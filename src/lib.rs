@@ -32,11 +32,14 @@ mod dispatch;
 mod extension;
 mod hooks;
 mod python;
+mod step;
 mod telemetry;
+mod tools;
+mod turn;
 mod worker;
 
 pub use agent::{Error, HookEngine, HookEngineBuilder, Isolation, RegisteredHook, StaticCheck};
-pub use conversation::{CallInfo, ChannelInfo, Object};
+pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
 pub use hooks::{
@@ -47,4 +50,13 @@ pub use hooks::{
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
 pub use python::Error as PythonError;
+pub use step::{
+    Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,
+    RequestedCall, Tokens, Usage,
+};
+pub use tools::{NoTools, TOOL_TIMEOUT, Tool, ToolContext, ToolOutput, ToolSource, ToolSpec, Toolbox};
+pub use turn::{
+    ConversationStore, FixedResponses, MemoryStore, Rendered, Response, Responses, Said, StoreError, TurnEngine,
+    TurnEngineBuilder, TurnEvent, TurnInput, TurnStream,
+};
 pub use worker::Error as WorkerError;

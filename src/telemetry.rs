@@ -5,3 +5,6 @@ pub(crate) const DISPATCH: &str = "tenterhook::dispatch";
 
 /// The target of loading an agent's modules.
 pub(crate) const LOAD: &str = "tenterhook::load";
+
+/// The target of everything that concerns a turn.
+pub(crate) const TURN: &str = "tenterhook::turn";

@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The floors, the lowest first. A room may import from rooms of lower floors and from itself.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 10] = [
     &["conversation", "diagnostic"],
     &["hooks"],
     &["telemetry"],
-    &["dispatch", "check"],
-    &["python", "worker"],
+    &["dispatch", "check", "tools"],
+    &["step"],
+    &["turn"],
+    &["python", "worker", "providers"],
     &["agent"],
     &["cli"],
     &["extension", "main", "lib"],
@@ -123,20 +125,43 @@ fn files_have_names_that_say_something_and_stay_readable() {
     }
 }
 
-#[test]
-fn every_test_that_the_readme_names_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let tables = readme.split("| Test |").skip(1);
-    let rows = tables.flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
-    let named: Vec<_> = rows.filter(|row| row.ends_with("` |")).map(|row| row.rsplit('`').nth(1).unwrap()).collect();
-    assert!(named.len() > 20);
-    let tests: String = fs::read_dir(root.join("tests/engine"))
+/// The names in the last column of the tables whose last heading is `Test`.
+fn tests_named(document: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(document)).unwrap();
+    let rows =
+        text.split("| Test |").skip(1).flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
+    rows.filter(|row| row.ends_with("` |")).map(|row| row.rsplit('`').nth(1).unwrap().to_owned()).collect()
+}
+
+fn tests_in(folder: &str) -> Vec<String> {
+    fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_file())
         .map(|path| fs::read_to_string(path).unwrap())
-        .collect();
-    let missing: Vec<_> = named.into_iter().filter(|name| !tests.contains(&format!("fn {name}()"))).collect();
-    assert_eq!(missing, Vec::<&str>::new());
+        .flat_map(|source| {
+            let name = |line: &str| {
+                line.trim_start_matches("async ").strip_prefix("fn ")?.split_once('(').map(|(name, _)| name.to_owned())
+            };
+            source.lines().filter_map(name).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn every_test_that_a_document_names_is_there() {
+    let (named, tests) = (tests_named("README.md"), tests_in("engine"));
+    assert!(named.len() > 20);
+    let missing: Vec<_> = named.iter().filter(|name| !tests.contains(name)).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+}
+
+#[test]
+fn every_promise_of_a_point_has_its_test_and_every_test_of_the_turn_its_promise() {
+    let (mut named, mut tests) = (tests_named("docs/hook-points.md"), tests_in("turn"));
+    // What helps them has a short name.
+    tests.retain(|name| name.len() > 24);
+    named.sort();
+    tests.sort();
+    assert_eq!(named, tests);
 }

@@ -1,7 +1,9 @@
 //! Plain values of a conversation: who speaks, over which channel, and JSON as it was written.
 
+mod event;
 mod recording;
 
+pub use event::{Event, as_messages};
 pub(crate) use recording::{Arguments, Completion, RecordedCall, Recording, TurnItem, text_of};
 
 use serde::{Deserialize, Serialize};

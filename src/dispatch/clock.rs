@@ -21,7 +21,7 @@ pub(super) fn expire_at(when: Instant, what: Weak<dyn Expire>) {
 }
 
 /// Ends after `time`, on any runtime or none.
-pub(super) async fn sleep(time: Duration) {
+pub(crate) async fn sleep(time: Duration) {
     struct Alarm(Mutex<Option<oneshot::Sender<()>>>);
     impl Expire for Alarm {
         fn expire(&self) {

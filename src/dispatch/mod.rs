@@ -21,6 +21,7 @@ mod supervision_tests;
 mod waiting;
 
 pub(crate) use call::{Answer, Call, Withdraw};
+pub(crate) use clock::sleep;
 pub(crate) use dispatcher::{Dispatcher, Registered};
 pub use health::{EngineHealth, StuckThread, WorkerHealth};
 pub(crate) use lanes::{Crew, FIRST, LaneId, Order, Wake};

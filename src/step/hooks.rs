@@ -1,0 +1,118 @@
+//! The hooks of an agent as a step sees them.
+
+use futures_util::future::BoxFuture;
+
+use crate::conversation::{CallInfo, ChannelInfo};
+use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
+
+/// Calls an agent's hooks.
+pub trait Hooks: Send + Sync {
+    /// Hands a payload to the observers of its point; never waits.
+    fn observe(&self, payload: AnyPayload);
+
+    /// Calls the modify hook of the payload's point; without one the payload proceeds.
+    fn modify(&self, payload: AnyPayload) -> BoxFuture<'_, Outcome<AnyPayload>>;
+
+    /// Whether a modify hook stands at a point.
+    fn modifies(&self, point: Point) -> bool;
+
+    /// Whether an observe hook does.
+    fn observes(&self, point: Point) -> bool;
+}
+
+/// An agent without hooks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHooks;
+
+impl Hooks for NoHooks {
+    fn observe(&self, _: AnyPayload) {}
+
+    fn modify(&self, payload: AnyPayload) -> BoxFuture<'_, Outcome<AnyPayload>> {
+        Box::pin(async { Outcome::Proceed { payload, changed: false, failure: None, discarded_signal: None } })
+    }
+
+    fn modifies(&self, _: Point) -> bool {
+        false
+    }
+
+    fn observes(&self, _: Point) -> bool {
+        false
+    }
+}
+
+/// Whose step it is: what every payload shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Identity {
+    /// The conversation.
+    pub sender_id: String,
+    /// Telephony and session metadata.
+    pub call: CallInfo,
+    /// The channel.
+    pub channel: ChannelInfo,
+    /// Whether it is a voice channel.
+    pub is_voice: bool,
+}
+
+/// What a modify hook leaves of a payload, the control signals of its point aside.
+#[derive(Debug)]
+pub(crate) enum Passed<P> {
+    /// Go on with this.
+    On {
+        payload: P,
+        changed: bool,
+    },
+    Retry {
+        feedback: String,
+    },
+    Rejected {
+        reason: String,
+        response: Option<String>,
+    },
+    /// The hook failed, and its point is closed.
+    Failed(HandlerFailure),
+}
+
+/// The hooks of one turn, request or execution.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooked<'a> {
+    pub(crate) hooks: &'a dyn Hooks,
+    pub(crate) identity: &'a Identity,
+}
+
+impl Hooked<'_> {
+    /// Observers see the payload as it enters the point, then the modifier has it.
+    pub(crate) async fn pass<P: ModifiablePayload>(&self, payload: P) -> Passed<P> {
+        self.observe(&payload);
+        if !self.hooks.modifies(P::POINT) {
+            return Passed::On { payload, changed: false };
+        }
+        match self.hooks.modify(payload.into_any()).await {
+            Outcome::Proceed { payload, changed, .. } => {
+                let payload = P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point"));
+                Passed::On { payload, changed }
+            }
+            Outcome::Retry { feedback } => Passed::Retry { feedback },
+            Outcome::Reject { reason, response } => Passed::Rejected { reason, response },
+            Outcome::Failed(failure) => Passed::Failed(failure),
+        }
+    }
+
+    /// Hands a payload to the observers alone.
+    pub(crate) fn observe<P: Payload>(&self, payload: &P) {
+        if self.hooks.observes(P::POINT) {
+            self.hooks.observe(payload.clone().into_any());
+        }
+    }
+}
+
+/// What failed, for the log.
+pub(crate) fn tell(failure: &HandlerFailure) {
+    let cause: &FailureCause = &failure.cause;
+    tracing::debug!(target: crate::telemetry::DISPATCH, handler = %failure.handler, "Its step does not happen: {cause}");
+}
+
+impl std::fmt::Debug for Hooked<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Hooked").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+//! What happens around one model call, one batch of tool calls, one search, one text in or out, when hooks are there. Whose loop it is,
+//! a step does not know.
+
+mod batch;
+mod completion;
+mod hooks;
+mod model;
+mod search;
+mod text;
+
+pub(crate) use batch::{Preflight, preflight, result};
+pub(crate) use completion::{Asked, Call, Completion, complete};
+pub(crate) use hooks::Hooked;
+pub use hooks::{Hooks, Identity, NoHooks};
+pub use model::{Model, ModelError, ModelReply, ModelRequest, RequestedCall, Tokens, Usage};
+pub(crate) use search::search;
+pub use search::{Knowledge, NoKnowledge, Passage};
+pub(crate) use text::{Incoming, Outgoing, incoming, outgoing};

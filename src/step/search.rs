@@ -1,0 +1,123 @@
+//! One hooked search of the references.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::hooks::{Hooked, Passed, tell};
+use crate::conversation::Object;
+use crate::hooks::{KnowledgeQueryPayload, KnowledgeResultsPayload};
+use crate::telemetry::TURN;
+use crate::tools::ToolOutput;
+
+/// A part of a reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Passage {
+    /// Its text.
+    pub text: String,
+    /// What it belongs to, such as `project`.
+    pub scope: String,
+    /// The file that it is from.
+    pub source: String,
+    /// How well it fits, from 0 to 1, where the index says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// The references of an agent.
+pub trait Knowledge: Send + Sync {
+    /// Whether there are any: then the model is offered to search.
+    fn is_there(&self) -> bool;
+
+    /// The passages that fit a query, the best first; `None`: there is no index.
+    ///
+    /// # Errors
+    ///
+    /// Why the search failed, for the log.
+    fn search<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Result<Option<Vec<Passage>>, String>>;
+}
+
+/// No references.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoKnowledge;
+
+impl Knowledge for NoKnowledge {
+    fn is_there(&self) -> bool {
+        false
+    }
+
+    fn search<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Vec<Passage>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// What the model reads where it asked for nothing.
+const EMPTY_QUERY: &str = "The query is empty: ask for what the references are to be searched for.";
+
+/// What it reads where nothing was found, or the search failed or was not made.
+const NOTHING_FOUND: &str = "No passages were found. Do not answer from memory: say that the references do not tell.";
+
+/// What it reads where there is no index.
+const NO_INDEX: &str = "There are no references to search.";
+
+/// Searches the references; what the model is to read.
+pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, arguments: &Object) -> ToolOutput {
+    let query = match arguments.get("query") {
+        Some(Value::String(query)) => query.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(_) => return ToolOutput::error("`query` is to be a text"),
+    };
+    if query.trim().is_empty() {
+        return ToolOutput::of(EMPTY_QUERY);
+    }
+    let identity = hooked.identity;
+    let mut payload = KnowledgeQueryPayload::new(&identity.sender_id, query);
+    payload.call.clone_from(&identity.call);
+    payload.channel.clone_from(&identity.channel);
+    let query = match hooked.pass(payload).await {
+        Passed::On { payload, .. } => payload.query,
+        Passed::Failed(failure) => {
+            tell(&failure);
+            return ToolOutput::of(NOTHING_FOUND);
+        }
+        Passed::Retry { .. } | Passed::Rejected { .. } => unreachable!("a query takes no signal"),
+    };
+    if query.trim().is_empty() {
+        return ToolOutput::of(EMPTY_QUERY);
+    }
+    let passages = match knowledge.search(&query).await {
+        Ok(Some(passages)) => passages,
+        Ok(None) => return ToolOutput::of(NO_INDEX),
+        Err(reason) => {
+            tracing::warn!(target: TURN, "The references could not be searched: {reason}");
+            return ToolOutput::of(NOTHING_FOUND);
+        }
+    };
+    let found: Vec<Arc<Object>> = passages.iter().map(|passage| Arc::new(as_object(passage))).collect();
+    let mut payload = KnowledgeResultsPayload::new(&identity.sender_id, query, found.clone());
+    payload.call.clone_from(&identity.call);
+    payload.channel.clone_from(&identity.channel);
+    let left = match hooked.pass(payload).await {
+        Passed::On { payload, .. }
+            if payload.passages.iter().all(|passage| passage.get("text").is_some_and(Value::is_string)) =>
+        {
+            payload.passages
+        }
+        Passed::On { .. } => {
+            tracing::warn!(target: TURN, "The passages stay as they were: a hook has left one without a text");
+            found
+        }
+        // The point is open.
+        Passed::Retry { .. } | Passed::Rejected { .. } | Passed::Failed(_) => found,
+    };
+    if left.is_empty() { ToolOutput::of(NOTHING_FOUND) } else { ToolOutput::of(json!({"passages": left})) }
+}
+
+fn as_object(passage: &Passage) -> Object {
+    match json!(passage) {
+        Value::Object(object) => object,
+        _ => unreachable!("a passage has fields"),
+    }
+}

@@ -1,0 +1,142 @@
+//! What can be called: a tool's name, its schema, and calling it. Who calls, and when, is not known here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::conversation::Object;
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name, unique among those that are offered together.
+    pub name: String,
+    /// What it is for, in the words that the model reads.
+    pub description: String,
+    /// The JSON schema of its arguments: an object.
+    pub parameters: Object,
+}
+
+impl ToolSpec {
+    /// A tool without arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { name: name.into(), description: description.into(), parameters: no_arguments() }
+    }
+
+    /// The tool as the Chat Completions interface writes it.
+    pub fn as_function(&self) -> Value {
+        json!({"type": "function", "function": {
+            "name": self.name, "description": self.description, "parameters": self.parameters,
+        }})
+    }
+}
+
+fn no_arguments() -> Object {
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    if let Value::Object(schema) = schema { schema } else { unreachable!("it is written as an object") }
+}
+
+/// Where a tool is from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSource {
+    /// The agent's own code.
+    #[default]
+    Local,
+    /// The engine itself.
+    Engine,
+    /// A server that speaks the Model Context Protocol; its name stands beside.
+    Mcp,
+}
+
+/// What a call of a tool gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput {
+    /// What the model is to read.
+    pub value: Value,
+    /// Whether that is the account of a failure.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A result.
+    pub fn of(value: impl Into<Value>) -> Self {
+        Self { value: value.into(), is_error: false }
+    }
+
+    /// The account of a failure.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self { value: Value::String(message.into()), is_error: true }
+    }
+
+    /// The result as the model reads it, and as hooks see it: a text as it is, else the text of the JSON document.
+    pub fn text(&self) -> String {
+        match &self.value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// What a tool may do beside giving a result.
+pub trait ToolContext: Send + Sync {
+    /// The conversation.
+    fn sender_id(&self) -> &str;
+
+    /// Says something to the user at once.
+    fn send(&self, text: String) -> BoxFuture<'_, ()>;
+
+    /// Whether the turn has been cancelled: what it would do now nobody waits for.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// Something that can be called. It never fails but by [`ToolOutput::is_error`].
+pub trait Tool: Send + Sync {
+    /// What the model is told of it.
+    fn spec(&self) -> &Arc<ToolSpec>;
+
+    /// Calls it with arguments that may not fit its schema.
+    fn call(&self, arguments: Object, context: Arc<dyn ToolContext>) -> BoxFuture<'_, ToolOutput>;
+
+    /// Where it is from.
+    fn source(&self) -> ToolSource {
+        ToolSource::Local
+    }
+
+    /// The name of the server that it is from, where it is from one.
+    fn mcp_server(&self) -> Option<&str> {
+        None
+    }
+
+    /// How long a call may take; `None`: as the agent says.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The tools of an agent.
+pub trait Toolbox: Send + Sync {
+    /// Those that are offered, in the order in which the model is told of them.
+    fn offered(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// How long a call may take where the tool does not say.
+    fn timeout(&self) -> Duration {
+        TOOL_TIMEOUT
+    }
+}
+
+/// How long a tool may take unless the agent says otherwise (Tools document, `tool_timeout`).
+pub const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// No tools at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTools;
+
+impl Toolbox for NoTools {
+    fn offered(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,19 @@
+//! One turn: from the user's text to the reply, with every hook point on the way. No Python, no disk and no network is named here.
+
+mod engine;
+mod event;
+mod history;
+mod input;
+mod responses;
+mod run;
+mod running;
+mod store;
+mod stream;
+mod voice;
+
+pub use engine::{TurnEngine, TurnEngineBuilder};
+pub use event::TurnEvent;
+pub use input::{Said, TurnInput};
+pub use responses::{FixedResponses, Rendered, Response, Responses};
+pub use store::{ConversationStore, MemoryStore, StoreError};
+pub use stream::TurnStream;

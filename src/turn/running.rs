@@ -1,0 +1,105 @@
+//! Which conversations have a turn that runs: the next one waits, or cancels it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Notify, OwnedMutexGuard};
+
+/// Cancels a turn.
+#[derive(Debug, Default)]
+pub(super) struct Cancel {
+    asked: AtomicBool,
+    heard: Notify,
+}
+
+impl Cancel {
+    pub(super) fn cancel(&self) {
+        self.asked.store(true, Ordering::Release);
+        self.heard.notify_waiters();
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Ends when somebody cancels.
+    pub(super) async fn asked(&self) {
+        loop {
+            let heard = self.heard.notified();
+            if self.is_asked() {
+                return;
+            }
+            heard.await;
+        }
+    }
+}
+
+/// The turns that run and wait, by conversation. A conversation without any has no entry.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<String, Line>>);
+
+#[derive(Debug, Default)]
+struct Line {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    /// Turns that run or wait.
+    waiting: usize,
+    running: Option<Arc<Cancel>>,
+}
+
+/// A conversation's turn: no other one runs while it is here.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    turns: &'a Turns,
+    sender_id: String,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Turns {
+    /// Waits until no other turn of the conversation runs.
+    pub(super) async fn take(&self, sender_id: &str, cancel: &Arc<Cancel>) -> Place<'_> {
+        let lock = {
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = lines.entry(sender_id.to_owned()).or_default();
+            line.waiting += 1;
+            Arc::clone(&line.lock)
+        };
+        // Made before the wait: a turn that is given up while it waits leaves the line as well.
+        let mut place = Place { turns: self, sender_id: sender_id.to_owned(), guard: None };
+        place.guard = Some(lock.lock_owned().await);
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get_mut(sender_id) {
+            line.running = Some(Arc::clone(cancel));
+        }
+        drop(lines);
+        place
+    }
+
+    /// Cancels the turn that runs; the answer is whether one does.
+    pub(super) fn cancel(&self, sender_id: &str) -> bool {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = lines.get(sender_id).and_then(|line| line.running.clone());
+        drop(lines);
+        running.inspect(|cancel| cancel.cancel()).is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn lines(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut lines = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get_mut(&self.sender_id) {
+            line.waiting -= 1;
+            if self.guard.is_some() {
+                line.running = None;
+            }
+            if line.waiting == 0 {
+                lines.remove(&self.sender_id);
+            }
+        }
+    }
+}

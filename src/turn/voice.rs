@@ -1,0 +1,146 @@
+//! What a turn says: hooked, told to whoever listens, and kept.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::engine::Inner;
+use super::event::TurnEvent;
+use super::responses::{Rendered, Response};
+use super::running::Cancel;
+use crate::conversation::{Event, Object};
+use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, complete, outgoing};
+use crate::tools::ToolContext;
+
+/// What a turn has to keep. What is in `done` is whole at any time: a call never stands there without its result.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) done: Vec<Event>,
+    /// What tools have said while a batch runs: it is kept after the batch, since a result has to follow its call.
+    during: Vec<Event>,
+    in_batch: bool,
+}
+
+impl Kept {
+    fn say(&mut self, event: Event) {
+        if self.in_batch { self.during.push(event) } else { self.done.push(event) }
+    }
+
+    pub(super) fn begin_batch(&mut self) {
+        self.in_batch = true;
+    }
+
+    /// A batch is over: its calls and results are kept, then what was said meanwhile.
+    pub(super) fn end_batch(&mut self, events: Vec<Event>) {
+        self.in_batch = false;
+        self.done.extend(events);
+        self.done.append(&mut self.during);
+    }
+
+    /// All that there is; a batch that was not over is not among it.
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.done);
+        events.append(&mut self.during);
+        events
+    }
+}
+
+/// What says things in one turn.
+#[derive(Clone)]
+pub(super) struct Voice {
+    pub(super) engine: Arc<Inner>,
+    pub(super) identity: Arc<Identity>,
+    pub(super) kept: Arc<Mutex<Kept>>,
+    pub(super) out: UnboundedSender<TurnEvent>,
+    pub(super) cancel: Arc<Cancel>,
+}
+
+impl Voice {
+    pub(super) fn hooked(&self) -> Hooked<'_> {
+        Hooked { hooks: &*self.engine.hooks, identity: &self.identity }
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever listens; nobody may.
+    pub(super) fn tell(&self, event: TurnEvent) {
+        let _ = self.out.send(event);
+    }
+
+    /// Says a completed text of the model's or a tool's.
+    pub(super) async fn say(&self, text: &str, streamed: bool) {
+        match outgoing(self.hooked(), text).await {
+            Outgoing::Say(text) => self.utter(Rendered { text, ..Rendered::default() }, None, streamed),
+            Outgoing::Rejected { response } => {
+                let discarded =
+                    Event::BotMessage { text: text.to_owned(), response: None, buttons: Vec::new(), discarded: true };
+                self.kept().say(discarded);
+                self.fall_back(Response::OutgoingRejected, response).await;
+            }
+        }
+    }
+
+    /// Says a fixed response of the engine's; no hook sees what is said because of a hook.
+    pub(super) async fn fall_back(&self, response: Response, instead: Option<String>) {
+        if let Some(text) = instead {
+            self.utter(Rendered { text, ..Rendered::default() }, Some(response), false);
+            return;
+        }
+        let built_in = || Rendered { text: response.text().to_owned(), ..Rendered::default() };
+        let mut rendered = self.engine.responses.render(response.name()).unwrap_or_else(built_in);
+        if rendered.rephrase {
+            rendered.text = self.rephrased(&rendered.text).await;
+        }
+        self.utter(rendered, Some(response), false);
+    }
+
+    /// A text in the model's own words, or as it is where the model or a hook gives none.
+    async fn rephrased(&self, text: &str) -> String {
+        let messages = [
+            (
+                "system",
+                "Put the assistant's message into other words. Keep its meaning and its language; answer with the new message alone.",
+            ),
+            ("user", text),
+        ];
+        let message = |(role, content)| {
+            Arc::new(Object::from_iter([("role".to_owned(), json!(role)), ("content".to_owned(), json!(content))]))
+        };
+        let asked = Asked { messages: messages.map(message).into(), tools: Vec::new(), iteration: 0 };
+        let new_id = || self.engine.new_id("call");
+        match complete(self.hooked(), &*self.engine.model, asked, None, &new_id).await {
+            Completion::Answered { text: Some(other), .. } if !other.trim().is_empty() => other,
+            _ => text.to_owned(),
+        }
+    }
+
+    fn utter(&self, rendered: Rendered, response: Option<Response>, streamed: bool) {
+        let Rendered { text, buttons, .. } = rendered;
+        let response = response.map(|response| response.name().to_owned());
+        self.kept().say(Event::BotMessage {
+            text: text.clone(),
+            response: response.clone(),
+            buttons: buttons.clone(),
+            discarded: false,
+        });
+        self.tell(TurnEvent::Message { text, response, buttons, streamed });
+    }
+}
+
+impl ToolContext for Voice {
+    fn sender_id(&self) -> &str {
+        &self.identity.sender_id
+    }
+
+    fn send(&self, text: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.say(&text, false).await })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_asked()
+    }
+}
