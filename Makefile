@@ -23,12 +23,18 @@ RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo next
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.ready ## Play recorded conversations through two of the examples
+demo: $(VENV)/.ready ## Play recorded conversations through two of the examples, then talk to an agent
 	@cargo build --quiet
 	@for example in mask-private-data guard-tool-calls; do \
 	    echo; echo "tenterhook run hooks-examples/$$example --input hooks-examples/$$example/conversations.jsonl --diff"; echo; \
 	    VIRTUAL_ENV=$(CURDIR)/$(VENV) target/debug/tenterhook run hooks-examples/$$example \
 	        --input hooks-examples/$$example/conversations.jsonl --diff; \
+	done
+	@echo; echo "tenterhook init target/demo-agent; tenterhook chat target/demo-agent --trace"; echo
+	@rm -rf target/demo-agent
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); target/debug/tenterhook init target/demo-agent 2> /dev/null; \
+	for text in "Where is my parcel?" "My card is 4111 1111 1111 1111"; do \
+	    echo "you> $$text"; target/debug/tenterhook chat target/demo-agent --trace --message "$$text"; \
 	done
 
 test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel

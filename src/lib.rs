@@ -31,6 +31,7 @@ mod diagnostic;
 mod dispatch;
 mod extension;
 mod hooks;
+mod providers;
 mod python;
 mod step;
 mod telemetry;
@@ -38,7 +39,9 @@ mod tools;
 mod turn;
 mod worker;
 
-pub use agent::{Error, HookEngine, HookEngineBuilder, Isolation, RegisteredHook, StaticCheck};
+pub use agent::{
+    AgentLoader, ConfigError, Error, HookEngine, HookEngineBuilder, Isolation, LoadedAgent, RegisteredHook, StaticCheck,
+};
 pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
@@ -49,6 +52,7 @@ pub use hooks::{
     POINTS, Payload, Point, PointSpec, SettingKind, Signal, SignalKind, Slot, SlotValue, ToolCallPayload,
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
+pub use providers::{OpenAiModel, OpenAiSettings, SettingsError, SqliteError, SqliteStore};
 pub use python::Error as PythonError;
 pub use step::{
     Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,

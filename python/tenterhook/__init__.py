@@ -27,10 +27,12 @@ if TYPE_CHECKING:
         TenterhookError,
     )
     from tenterhook.outcome import HandlerFailure, Outcome, Proceed, Reject, Retry
+    from tenterhook.turn import TurnEngine
 
 __all__ = [
     "Engine",
     "RegisteredHook",
+    "TurnEngine",
     "Outcome",
     "Proceed",
     "Retry",
@@ -53,6 +55,7 @@ __all__ = [
 _HOMES = {
     "tenterhook.checking": ("check",),
     "tenterhook.engine": ("Engine", "RegisteredHook"),
+    "tenterhook.turn": ("TurnEngine",),
     "tenterhook.outcome": ("Outcome", "Proceed", "Retry", "Reject", "HandlerFailure"),
     "tenterhook.errors": (
         "TenterhookError",

@@ -7,6 +7,7 @@ from typing import Any, final
 
 from tenterhook.lane import Agent
 from tenterhook.registration import FoundHandler, Problem
+from tenterhook.tooling import FoundTool
 
 __all__ = [
     "Assistant",
@@ -17,15 +18,21 @@ __all__ = [
     "Mailbox",
     "PendingCall",
     "Strike",
+    "Turn",
+    "TurnEngine",
     "__version__",
     "check",
     "main",
+    "tool_is_cancelled",
+    "tool_says",
 ]
 
 __version__: str
 
 def check(path: Path, minor: int | None) -> list[dict[str, Any]]: ...
 def main(arguments: Sequence[str]) -> int: ...
+def tool_says(invocation: int, text: str) -> None: ...
+def tool_is_cancelled(invocation: int) -> bool: ...
 
 @final
 class Engine:
@@ -50,6 +57,30 @@ class Engine:
     def close(self, /) -> None: ...
 
 @final
+class TurnEngine:
+    @staticmethod
+    def load(folder: Path, *, store: Path | None = None) -> TurnEngine: ...
+    def turn(
+        self,
+        /,
+        sender_id: str,
+        text: str,
+        *,
+        message_id: str | None = None,
+        channel: str | None = None,
+        is_voice: bool = False,
+        interrupts: bool = False,
+    ) -> Turn: ...
+    def interrupt(self, /, sender_id: str) -> bool: ...
+    def warnings(self, /) -> list[dict[str, Any]]: ...
+    def close(self, /) -> None: ...
+
+@final
+class Turn:
+    def next(self, /, mailbox: Mailbox, future: Future[Any]) -> None: ...
+    def close(self, /) -> None: ...
+
+@final
 class PendingCall:
     def withdraw(self, /) -> None: ...
 
@@ -70,8 +101,12 @@ class LoadOrder:
     def root(self, /) -> Path: ...
     @property
     def files(self, /) -> list[Path]: ...
+    @property
+    def tool_files(self, /) -> list[Path]: ...
     def lane(self, /) -> Lane | None: ...
-    def done(self, /, handlers: Sequence[FoundHandler], problems: Sequence[Problem]) -> None: ...
+    def done(
+        self, /, handlers: Sequence[FoundHandler], tools: Sequence[FoundTool], problems: Sequence[Problem]
+    ) -> None: ...
     def failed(self, /, message: str) -> None: ...
 
 @final

@@ -6,15 +6,14 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
-from weakref import WeakKeyDictionary
 
 from tenterhook import _engine
+from tenterhook.delivery import mailbox_of
 from tenterhook.errors import Problem
 from tenterhook.mantle.decorators import LONGEST_TIMEOUT_MS
 
 if TYPE_CHECKING:
     import os
-    from asyncio import AbstractEventLoop
     from types import TracebackType
 
     from tenterhook.mantle.payloads import HookPayload
@@ -108,7 +107,7 @@ class Engine:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome[P]] = loop.create_future()
-        call = self._native.modify(payload, _mailbox(loop), future)
+        call = self._native.modify(payload, mailbox_of(loop), future)
         try:
             return await future
         except asyncio.CancelledError:
@@ -162,7 +161,7 @@ class Engine:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
-        self._native.shutdown(grace, _mailbox(loop), future)
+        self._native.shutdown(grace, mailbox_of(loop), future)
         return await future
 
     def close(self) -> None:
@@ -179,26 +178,3 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"Engine({str(self._root)!r})"
-
-
-_mailboxes: WeakKeyDictionary[AbstractEventLoop, _engine.Mailbox] = WeakKeyDictionary()
-
-
-def _mailbox(loop: AbstractEventLoop) -> _engine.Mailbox:
-    """Where answers for the futures of ``loop`` arrive."""
-    mailbox = _mailboxes.get(loop)
-    if mailbox is None:
-        mailbox = _engine.Mailbox()
-        loop.add_reader(mailbox.fileno(), _deliver, mailbox)
-        _mailboxes[loop] = mailbox
-    return mailbox
-
-
-def _deliver(mailbox: _engine.Mailbox) -> None:
-    for future, result, raised in mailbox.take():
-        if future.done():
-            continue
-        if raised:
-            future.set_exception(result)
-        else:
-            future.set_result(result)

@@ -237,9 +237,9 @@ class _Server:
         try:
             from tenterhook import loader
 
-            found, unload = self.context.run(loader.load, order.root, order.files)
+            found, tools, unload = self.context.run(loader.load, order.root, order.files, order.tool_files)
             self.lane.loaded(Agent(self.context, unload))
-            order.done(found.handlers, found.problems)
+            order.done(found.handlers, tools, found.problems)
         except BaseException as error:  # somebody waits for the answer
             order.failed(f"{type(error).__name__}: {error!r}")
 

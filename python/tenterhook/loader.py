@@ -31,6 +31,8 @@ from tenterhook.registration import Found, Problem, import_problem, register
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tenterhook.tooling import FoundTool
+
 __all__ = ["load"]
 
 #: Never the agent's own, whatever lies at its root.
@@ -42,24 +44,38 @@ ALWAYS_OWN = frozenset({"hooks", "lib", "tools", "skills"})
 _loads = itertools.count()
 
 
-def load(root: Path, files: Sequence[Path]) -> tuple[Found, Callable[[], None]]:
-    """Imports the hook modules ``files`` (relative to ``root``) in their order and registers their hooks.
+def load(
+    root: Path, files: Sequence[Path], tool_files: Sequence[Path] = ()
+) -> tuple[Found, list[FoundTool], Callable[[], None]]:
+    """Imports the hook modules ``files`` and the tool modules (relative to ``root``) in their order and registers both.
 
-    Gives what was found, and a function that takes the modules out of the import system again.
+    Gives the hooks, the tools, and a function that takes the modules out of the import system again.
     """
     names.install()
     agent = _Agent(Path(root))
     try:
-        modules: list[tuple[Path, ModuleType]] = []
         problems: list[Problem] = []
-        with decorated_during() as decorated:
+
+        def imported(files: Sequence[Path]) -> list[tuple[Path, ModuleType]]:
+            modules = []
             for file in files:
                 try:
                     modules.append((file, agent.import_file(Path(file))))
                 except BaseException as error:  # also SystemExit: it must not end the process
                     problems.append(import_problem(error, agent.root, agent.root / file))
+            return modules
+
+        with decorated_during() as decorated:
+            modules = imported(files)
             agent.import_init(problems)
-        return register(agent.root, modules, decorated, problems), agent.unload
+            tool_modules = imported(tool_files)
+        tools: list[FoundTool] = []
+        if tool_modules:
+            from tenterhook.tooling import find_tools
+
+            tools, wrong = find_tools(agent.root, tool_modules)
+            problems.extend(wrong)
+        return register(agent.root, modules, decorated, problems), tools, agent.unload
     except BaseException:
         agent.unload()
         raise

@@ -21,11 +21,20 @@ __all__ = ["MODULES", "PARENTS", "install", "is_installed", "real_rasa_is_instal
 #: Public name of a module, and the module of ours that it leads to.
 MODULES = {
     "rasa.mantle.hooks": "tenterhook.mantle.hooks",
+    "rasa.mantle.tools.decorator": "tenterhook.mantle.tools.decorator",
+    "rasa.mantle.tools.result": "tenterhook.mantle.tools.result",
+    "rasa.mantle.orchestration.turn_context": "tenterhook.mantle.orchestration.turn_context",
     "rasa.calm_v2.hooks": "tenterhook.mantle.hooks",
+    "rasa.calm_v2.tools.decorator": "tenterhook.mantle.tools.decorator",
+    "rasa.calm_v2.tools.result": "tenterhook.mantle.tools.result",
+    "rasa.calm_v2.orchestration.turn_context": "tenterhook.mantle.orchestration.turn_context",
 }
 
 #: The packages on the way to them.
-PARENTS = ("rasa", "rasa.mantle", "rasa.calm_v2")
+PARENTS = (
+    "rasa",
+    *(f"rasa.{engine}{inside}" for engine in ("mantle", "calm_v2") for inside in ("", ".tools", ".orchestration")),
+)
 
 
 class _Ours(Loader):

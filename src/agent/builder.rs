@@ -3,17 +3,20 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::discovery;
-use super::engine::{HookEngine, Hooks, LoadedHooks};
+use super::engine::{HookEngine, LoadedHooks, Run};
 use super::error::Error;
 use super::settings::Settings;
+use super::tooling::LoadedTool;
 use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::dispatch::{Dispatcher, Patience, QueueLimits};
+use crate::dispatch::{Dispatcher, Patience, QueueLimits, Registered};
 use crate::hooks::{MODIFY_TIMEOUT, OBSERVE_TIMEOUT};
 use crate::python::{self, GiveUp, LoadRequest, PythonChoice};
+use crate::tools::TOOL_TIMEOUT;
 use crate::worker::{self, WorkerCommand};
 
 /// How long the import of an agent's modules may take unless the builder says otherwise.
@@ -59,6 +62,8 @@ pub struct HookEngineBuilder {
     worker: Option<WorkerCommand>,
     worker_flags: Vec<OsString>,
     lost: Option<GiveUp>,
+    /// How long a tool may take, where the agent's tools are loaded as well.
+    tools: Option<Duration>,
 }
 
 impl HookEngineBuilder {
@@ -77,6 +82,7 @@ impl HookEngineBuilder {
             worker: None,
             worker_flags: Vec::new(),
             lost: None,
+            tools: None,
         }
     }
 
@@ -180,6 +186,12 @@ impl HookEngineBuilder {
         self
     }
 
+    /// Loads the agent's tools as well, which may take so long; then there need not be any hooks.
+    pub(super) fn tools(mut self, timeout: Duration) -> Self {
+        self.tools = Some(timeout);
+        self
+    }
+
     /// Hears, in a worker, that the process has to be given up.
     pub(super) fn lost(mut self, lost: GiveUp) -> Self {
         self.lost = Some(lost);
@@ -201,9 +213,14 @@ impl HookEngineBuilder {
     pub(super) fn load_hooks(&self, root: &Path) -> Result<LoadedHooks, Error> {
         let settings = Settings::near(root)?;
         let (modules, warnings) = self.admitted(root, &settings)?;
+        let modules = match self.tools {
+            Some(_) => modules.with_tools(discovery::tool_modules(root)?),
+            None => modules,
+        };
         match self.isolation.or(settings.isolation).unwrap_or_default() {
+            Isolation::Process if modules.tools().is_empty() => self.load_apart(root, warnings),
+            Isolation::Process => Err(Error::ToolsApart(root.to_owned())),
             Isolation::Thread => self.load_here(root, modules, warnings),
-            Isolation::Process => self.load_apart(root, warnings),
         }
     }
 
@@ -235,7 +252,7 @@ impl HookEngineBuilder {
         let dispatcher = Dispatcher::new(loaded.handlers, loaded.queue);
         loaded.keeper.knows(&dispatcher);
         tell_new(loaded.problems.into_iter().map(Into::into), &mut warnings);
-        Ok(LoadedHooks { hooks: Hooks::Apart(dispatcher, loaded.keeper), warnings })
+        Ok(LoadedHooks { hooks: Run::Apart(dispatcher, loaded.keeper), tools: Vec::new(), warnings })
     }
 
     fn load_here(&self, root: &Path, modules: Admitted, mut warnings: Vec<Diagnostic>) -> Result<LoadedHooks, Error> {
@@ -246,12 +263,13 @@ impl HookEngineBuilder {
             observe_timeout: self.observe_timeout,
             modify_timeout: self.modify_timeout,
             limits: self.limits,
+            tool_timeout: self.tools.unwrap_or(TOOL_TIMEOUT),
             patience: self.patience,
             lost: self.lost.clone(),
         })?;
         let refusal = if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
             Some(Error::Invalid { root: root.to_owned(), problems: loaded.problems.clone() })
-        } else if loaded.handlers.is_empty() {
+        } else if loaded.handlers.is_empty() && self.tools.is_none() {
             Some(Error::NoHooks(root.to_owned()))
         } else {
             None
@@ -262,12 +280,20 @@ impl HookEngineBuilder {
         }
         loaded.queue.let_spin(self.spin);
         tell_new(loaded.problems, &mut warnings);
-        Ok(LoadedHooks { hooks: Hooks::Here(Dispatcher::new(loaded.handlers, loaded.queue)), warnings })
+        let tool = |(spec, id, runs)| LoadedTool { spec: Arc::new(spec), runs: Registered::new(id, runs) };
+        let tools = loaded.tools.into_iter().map(tool).collect();
+        Ok(LoadedHooks { hooks: Run::Here(Dispatcher::new(loaded.handlers, loaded.queue)), tools, warnings })
     }
 
     /// The hook modules, let through by the static check, and what it finds that does not refuse the load.
     fn admitted(&self, root: &Path, settings: &Settings) -> Result<(Admitted, Vec<Diagnostic>), Error> {
-        let modules = discovery::hook_modules(root)?;
+        let modules = match discovery::hook_modules(root) {
+            // Tools alone are an agent as well.
+            Err(Error::NoModules(_) | Error::OnlyInit(_)) if self.tools.is_some() => {
+                return Ok((Admitted::unchecked(root, Vec::new()), Vec::new()));
+            }
+            found => found?,
+        };
         if self.static_check == StaticCheck::Off {
             return Ok((Admitted::unchecked(root, modules), Vec::new()));
         }

@@ -14,6 +14,21 @@ pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
     only_hooks(root, &found)
 }
 
+/// Whether `root` has hook or tool modules.
+pub(super) fn has_modules(root: &Path) -> Result<bool, Error> {
+    let hooks = below(root, Path::new("hooks"), is_agent(root)?)?;
+    Ok(!hooks.is_empty() || !tool_modules(root)?.is_empty())
+}
+
+/// The tool modules of `root`, relative to it: `tools.py`, then those in `tools/`, sorted: of two tools with one name the later is kept.
+pub(super) fn tool_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let found = below(root, Path::new("tools"), is_file(&root.join("tools.py"))?)?;
+    let mut paths: Vec<_> =
+        found.into_iter().map(|file| file.path).filter(|path| !path.ends_with("__init__.py")).collect();
+    paths.sort_by_key(|path| (path.components().nth(1).is_some(), path.clone()));
+    Ok(paths)
+}
+
 /// The files that a check of `path` reads: of an agent's folder its hook modules, `lib/`, `tools/` and the modules beside them; a
 /// single file is a hook module.
 pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {

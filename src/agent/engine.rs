@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use super::builder::HookEngineBuilder;
 use super::error::Error;
+use super::tooling::LoadedTool;
+use futures_util::future::BoxFuture;
+
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, EngineHealth, HandlerStatistics, Withdraw};
-use crate::hooks::{AnyPayload, HandlerId, ModifiablePayload, Outcome, Payload, Point};
+use crate::hooks::{AnyPayload, HandlerId, Lane, ModifiablePayload, Outcome, Payload, Point};
 use crate::python::PyHandler;
+use crate::step::Hooks;
 use crate::worker::{Apart, Keeper};
 
 /// How long a lane that has been told to stop may take to cancel its tasks and to flush what was printed.
@@ -32,12 +36,14 @@ pub struct HookEngine {
 
 /// What one load gave.
 pub(super) struct LoadedHooks {
-    pub(super) hooks: Hooks,
+    pub(super) hooks: Run,
+    /// The tools of the agent's own modules, where they were asked for.
+    pub(super) tools: Vec<LoadedTool>,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
 /// Where the hooks run.
-pub(super) enum Hooks {
+pub(super) enum Run {
     /// On threads of this process.
     Here(Dispatcher<PyHandler>),
     /// In a process of their own.
@@ -48,8 +54,8 @@ pub(super) enum Hooks {
 macro_rules! wherever {
     ($loaded:expr, $dispatcher:ident => $what:expr) => {
         match &$loaded.hooks {
-            Hooks::Here($dispatcher) => $what,
-            Hooks::Apart($dispatcher, _) => $what,
+            Run::Here($dispatcher) => $what,
+            Run::Apart($dispatcher, _) => $what,
         }
     };
 }
@@ -156,7 +162,7 @@ impl HookEngine {
     pub fn health(&self) -> EngineHealth {
         let loaded = self.loaded();
         let mut health = wherever!(loaded, hooks => hooks.health());
-        if let Hooks::Apart(_, keeper) = &loaded.hooks {
+        if let Run::Apart(_, keeper) = &loaded.hooks {
             keeper.complete(&mut health);
         }
         health
@@ -202,6 +208,27 @@ impl HookEngine {
     /// Hands over a payload whose point is known at run time only.
     pub(crate) fn observe_any(&self, payload: AnyPayload) {
         wherever!(self.loaded(), hooks => hooks.observe(payload.point(), || payload));
+    }
+}
+
+impl Hooks for HookEngine {
+    fn observe(&self, payload: AnyPayload) {
+        self.observe_any(payload);
+    }
+
+    fn modify(&self, payload: AnyPayload) -> BoxFuture<'_, Outcome<AnyPayload>> {
+        Box::pin(async move {
+            let loaded = self.loaded();
+            wherever!(loaded, hooks => hooks.modified(payload).await)
+        })
+    }
+
+    fn modifies(&self, point: Point) -> bool {
+        wherever!(self.loaded(), hooks => hooks.stands_at(point, Lane::Modify))
+    }
+
+    fn observes(&self, point: Point) -> bool {
+        wherever!(self.loaded(), hooks => hooks.stands_at(point, Lane::Observe))
     }
 }
 

@@ -59,6 +59,35 @@ pub enum Error {
     /// The interpreter is not there, is another one, or failed.
     #[error(transparent)]
     Python(#[from] crate::python::Error),
+    /// The agent's configuration is not well formed.
+    #[error("The configuration of `{}` cannot be used\n{}", root.display(), Listed(problems))]
+    Configuration {
+        /// The agent's folder.
+        root: PathBuf,
+        /// What is wrong.
+        problems: Vec<Diagnostic>,
+    },
+    /// The agent names no model.
+    #[error(
+        "The agent in `{}` names no model\n  hint: name one in its `integrations.yml`; `tenterhook init DIR` writes an agent that has one",
+        .0.display()
+    )]
+    NoModel(PathBuf),
+    /// The file that conversations are kept in cannot be used.
+    #[error(transparent)]
+    Store(#[from] crate::turn::StoreError),
+    /// The model's settings cannot be used.
+    #[error(transparent)]
+    Model(#[from] crate::providers::SettingsError),
+    /// A file of the configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] super::config::ConfigError),
+    /// The agent has tools, and its hooks are to run in a process of their own.
+    #[error(
+        "The agent in `{}` has tools of its own, which run on threads only\n  hint: take `isolation = \"process\"` out of its settings",
+        .0.display()
+    )]
+    ToolsApart(PathBuf),
     /// The worker process for the hooks is not there, or failed.
     #[error(transparent)]
     Worker(#[from] crate::worker::Error),

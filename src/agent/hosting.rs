@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::builder::{Isolation, StaticCheck};
-use super::engine::{HookEngine, Hooks, LoadedHooks};
+use super::engine::{HookEngine, LoadedHooks, Run};
 use super::error::Error;
 use crate::python;
 use crate::worker::{self, FoundHandler, FoundProblem, LoadSettings, Order, Pipe, Reader, Report, encode};
@@ -44,7 +44,7 @@ pub(crate) async fn host(
         }
     };
     let loaded = engine.loaded();
-    let LoadedHooks { hooks: Hooks::Here(dispatcher), warnings } = &*loaded else {
+    let LoadedHooks { hooks: Run::Here(dispatcher), warnings, .. } = &*loaded else {
         unreachable!("a worker has no worker");
     };
     let stacks = python::watch_stacks().map_err(io::Error::other)?;
@@ -57,7 +57,7 @@ pub(crate) async fn host(
     )?;
     let (watched, telling) = (Arc::clone(&loaded), Arc::clone(reports));
     thread::Builder::new().name("tenterhook-lost".into()).spawn(move || {
-        if let Hooks::Here(dispatcher) = &watched.hooks {
+        if let Run::Here(dispatcher) = &watched.hooks {
             worker::tell_lost(dispatcher, &lost, stacks, &telling);
         }
     })?;

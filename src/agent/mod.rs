@@ -1,15 +1,20 @@
 //! A folder on disk becomes a ready engine.
 
 mod builder;
+mod config;
 mod discovery;
 mod engine;
 mod error;
 mod hosting;
 mod settings;
+mod tooling;
+mod turning;
 
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
+pub use config::ConfigError;
 pub(crate) use discovery::agent_files;
 pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;
 pub(crate) use hosting::host;
 pub(crate) use settings::Settings;
+pub use turning::{AgentLoader, LoadedAgent};

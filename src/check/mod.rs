@@ -62,6 +62,7 @@ pub(crate) fn parse_version(text: &str) -> Result<u8, String> {
 pub(crate) struct Admitted {
     root: PathBuf,
     modules: Vec<PathBuf>,
+    tools: Vec<PathBuf>,
 }
 
 impl Admitted {
@@ -83,7 +84,18 @@ impl Admitted {
 
     /// The modules below `root`, whatever a check would say.
     pub(crate) fn unchecked(root: &Path, modules: Vec<PathBuf>) -> Self {
-        Self { root: root.to_owned(), modules }
+        Self { root: root.to_owned(), modules, tools: Vec::new() }
+    }
+
+    /// Tool modules beside them, which no check of hooks speaks of.
+    pub(crate) fn with_tools(mut self, tools: Vec<PathBuf>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The tool modules, relative to the folder.
+    pub(crate) fn tools(&self) -> &[PathBuf] {
+        &self.tools
     }
 
     /// The agent's folder.

@@ -1,6 +1,8 @@
 //! The command: words at the terminal. Machine output goes to stdout, everything else to stderr.
 
+mod chat;
 mod check;
+mod init;
 mod logging;
 mod points;
 mod run;
@@ -87,6 +89,10 @@ enum OutputFormat {
 enum Command {
     /// Play recorded conversations through an agent's hooks and report what each hook did
     Run(run::RunArgs),
+    /// Talk to an agent
+    Chat(chat::ChatArgs),
+    /// Write a small agent to start from
+    Init(init::InitArgs),
     /// Find what is wrong with hook modules, without importing them
     Check(check::CheckArgs),
     /// List the rules of `check`
@@ -117,6 +123,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
     let done = match &cli.command {
         Command::Run(arguments) => run::run(arguments, &cli.global),
+        Command::Chat(arguments) => chat::run(arguments, &cli.global),
+        Command::Init(arguments) => init::run(arguments),
         Command::Check(arguments) => check::run(arguments, &cli.global),
         Command::Rules => check::rules(),
         Command::Explain(arguments) => check::explain(arguments),

@@ -30,6 +30,11 @@ pub(crate) struct Registered<H> {
 }
 
 impl<H> Registered<H> {
+    /// A handler that has not been called yet.
+    pub(crate) fn new(id: HandlerId, runs: H) -> Arc<Self> {
+        Arc::new(Self { id: Arc::new(id), runs, counts: Counts::new(), retired: AtomicU32::new(0) })
+    }
+
     /// Notes that the handler has cost a thread, or a process; what is to be told where that puts it in quarantine.
     pub(crate) fn blame(&self) -> Option<String> {
         let cost = self.retired.fetch_add(1, Ordering::AcqRel) + 1;
@@ -67,8 +72,7 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
         let mut points = POINTS.map(|_| AtPoint { observe: Vec::new(), modify: None });
         for (id, runs) in handlers {
             let at = &mut points[id.point as usize];
-            let registered =
-                Arc::new(Registered { id: Arc::new(id), runs, counts: Counts::new(), retired: AtomicU32::new(0) });
+            let registered = Registered::new(id, runs);
             match registered.id.lane {
                 Lane::Observe => at.observe.push(registered),
                 Lane::Modify => at.modify = Some(registered),
@@ -218,6 +222,14 @@ impl<H: Send + Sync + 'static> Dispatcher<H> {
     pub(crate) fn at_point(&self, point: Point) -> impl Iterator<Item = &Arc<Registered<H>>> {
         let at = self.at(point);
         at.observe.iter().chain(&at.modify)
+    }
+
+    /// Whether a handler of `lane` stands at a point.
+    pub(crate) fn stands_at(&self, point: Point, lane: Lane) -> bool {
+        match lane {
+            Lane::Observe => !self.at(point).observe.is_empty(),
+            Lane::Modify => self.at(point).modify.is_some(),
+        }
     }
 
     /// All handlers, in the order of the catalogue.

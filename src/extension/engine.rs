@@ -174,7 +174,7 @@ impl Engine {
 }
 
 /// Why an engine cannot be used in a forked child.
-const FORKED: &str = "The engine was loaded before this process was forked: load it after the fork";
+pub(super) const FORKED: &str = "The engine was loaded before this process was forked: load it after the fork";
 
 impl Engine {
     fn open(&self, py: Python<'_>) -> PyResult<&HookEngine> {

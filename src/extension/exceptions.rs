@@ -10,7 +10,7 @@ pub(super) fn load_error(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<Bound<'_, PyAny>> {
         let classes = py.import("tenterhook.errors")?;
         match error {
-            Error::Invalid { problems, .. } => {
+            Error::Invalid { problems, .. } | Error::Configuration { problems, .. } => {
                 let problem = classes.getattr("Problem")?;
                 let problems = problems
                     .iter()

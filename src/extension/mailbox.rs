@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use pythonize::pythonize;
 
 use super::exceptions;
 use crate::hooks::{AnyPayload, HandlerFailure, Outcome};
 use crate::python::{Waker, payload_to_python};
+use crate::turn::TurnEvent;
 
 /// The outcomes for one event loop, and the descriptor that tells it of them.
 #[pyclass(frozen, module = "tenterhook._engine")]
@@ -33,6 +35,8 @@ pub(super) enum Content {
     Outcome { given: Py<PyAny>, outcome: Box<Outcome<AnyPayload>> },
     /// A shutdown is over: whether all ended by themselves.
     ShutDown { drained: bool },
+    /// The next event of a turn; none: it is over.
+    Turn(Option<TurnEvent>),
 }
 
 impl Mailbox {
@@ -67,6 +71,7 @@ impl Mailbox {
         let read = |letter: Letter| {
             let content = match letter.content {
                 Content::Outcome { given, outcome } => outcome_to_python(py, given, *outcome),
+                Content::Turn(event) => pythonize(py, &event).map(|event| (event, false)).map_err(Into::into),
                 Content::ShutDown { drained } => Ok((drained.into_pyobject(py)?.to_owned().into_any(), false)),
             };
             // What cannot be read is told to the one who waits for it; the others get theirs.

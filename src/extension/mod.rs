@@ -3,6 +3,7 @@
 mod engine;
 mod exceptions;
 mod mailbox;
+mod turns;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::PendingCall>()?;
     module.add_class::<mailbox::Mailbox>()?;
+    module.add_class::<turns::TurnEngine>()?;
+    module.add_class::<turns::Turn>()?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

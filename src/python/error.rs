@@ -94,4 +94,12 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// The schema of a tool's arguments is none.
+    #[error("The tool `{tool}` has a schema that is not understood: {reason}")]
+    ToolSchema {
+        /// The tool.
+        tool: String,
+        /// Why.
+        reason: String,
+    },
 }

@@ -18,6 +18,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{LaneQueue, Patience, QueueLimits};
 use crate::hooks::{HandlerId, Lane as HookLane, Point};
 use crate::telemetry::LOAD;
+use crate::tools::ToolSpec;
 
 /// What is to be loaded.
 pub(crate) struct LoadRequest {
@@ -31,6 +32,8 @@ pub(crate) struct LoadRequest {
     pub(crate) modify_timeout: Duration,
     /// The bounds of the queue.
     pub(crate) limits: QueueLimits,
+    /// How long a tool may take.
+    pub(crate) tool_timeout: Duration,
     /// How long things may take before something is done about them.
     pub(crate) patience: Patience,
     /// Where the process can be given up as a whole: hears that it has to be.
@@ -42,6 +45,8 @@ pub(crate) struct LoadRequest {
 pub(crate) struct Loaded {
     /// The handlers, in the order of registration; empty where a problem is an error.
     pub(crate) handlers: Vec<(HandlerId, PyHandler)>,
+    /// The tools, in the order in which they were found.
+    pub(crate) tools: Vec<(ToolSpec, HandlerId, PyHandler)>,
     /// What is wrong with the modules.
     pub(crate) problems: Vec<Diagnostic>,
     /// The queue of the lane that runs the handlers.
@@ -54,16 +59,17 @@ pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
     let (lane, queue) = first.map_err(Error::Waker)?;
     let (told, heard) = mpsc::sync_channel(1);
     let (within, root) = (request.within, request.modules.root().to_owned());
-    let defaults = (request.observe_timeout, request.modify_timeout);
+    let (defaults, tool_timeout) = ((request.observe_timeout, request.modify_timeout), request.tool_timeout);
     ask(AssistantOrder::Load(Box::new(LoadOrder { lane: Mutex::new(Some(lane)), request, told })))?;
     match heard.recv_timeout(within) {
-        Ok(Ok(Registration { handlers, problems })) => {
+        Ok(Ok(Registration { handlers, tools, problems })) => {
             let mut ids = Vec::with_capacity(handlers.len());
             for handler in handlers {
                 ids.push(handler.into_handler(defaults)?);
             }
             let problems = problems.into_iter().map(Into::into).collect();
-            Ok(Loaded { handlers: ids, problems, queue })
+            let tools = tools.into_iter().map(|tool| tool.into_tool(tool_timeout)).collect::<Result<_, _>>()?;
+            Ok(Loaded { handlers: ids, tools, problems, queue })
         }
         Ok(Err(message)) => {
             queue.stop();
@@ -166,10 +172,16 @@ impl LoadOrder {
         self.request.modules.modules().to_vec()
     }
 
+    /// Its tool modules.
+    #[getter]
+    fn tool_files(&self) -> Vec<PathBuf> {
+        self.request.modules.tools().to_vec()
+    }
+
     /// The modules have been imported.
-    fn done(&self, handlers: Vec<FoundHandler>, problems: Vec<FoundProblem>) {
+    fn done(&self, handlers: Vec<FoundHandler>, tools: Vec<FoundTool>, problems: Vec<FoundProblem>) {
         // A load that was given up has nobody who listens.
-        let _ = self.told.try_send(Ok(Registration { handlers, problems }));
+        let _ = self.told.try_send(Ok(Registration { handlers, tools, problems }));
     }
 
     /// The lane could not be started, or the loader itself failed.
@@ -180,6 +192,7 @@ impl LoadOrder {
 
 struct Registration {
     handlers: Vec<FoundHandler>,
+    tools: Vec<FoundTool>,
     problems: Vec<FoundProblem>,
 }
 
@@ -220,6 +233,39 @@ impl FoundHandler {
             timeout_ms = id.timeout.as_millis(), "Registered",
         );
         Ok((id, PyHandler::new(self.call)))
+    }
+}
+
+/// `tenterhook.tooling.FoundTool`.
+#[derive(FromPyObject)]
+struct FoundTool {
+    name: String,
+    description: String,
+    schema: String,
+    module: String,
+    file: PathBuf,
+    line: u32,
+    call: Py<PyAny>,
+}
+
+impl FoundTool {
+    /// The tool; its calls are those of a handler that changes the call into its result.
+    fn into_tool(self, timeout: Duration) -> Result<(ToolSpec, HandlerId, PyHandler), Error> {
+        let parameters = serde_json::from_str(&self.schema);
+        let parameters =
+            parameters.map_err(|error| Error::ToolSchema { tool: self.name.clone(), reason: error.to_string() })?;
+        let id = HandlerId {
+            point: Point::ToolCall,
+            lane: HookLane::Modify,
+            module: self.module,
+            function: self.name.clone(),
+            file: self.file,
+            line: self.line,
+            timeout,
+        };
+        tracing::info!(target: LOAD, tool = self.name, module = id.module, "Registered a tool");
+        let spec = ToolSpec { name: self.name, description: self.description, parameters };
+        Ok((spec, id, PyHandler::new(self.call)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can be called: a tool's name, its schema, and calling it. Who calls, and when, is not known here.
 
+mod invocation;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::conversation::Object;
+
+pub(crate) use invocation::{Invocation, is_cancelled, says};
 
 /// What a model is told of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -74,7 +74,7 @@ impl Inner {
 pub struct TurnEngineBuilder(Inner);
 
 impl TurnEngineBuilder {
-    pub(super) fn new(model: Arc<dyn Model>) -> Self {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
         Self(Inner {
             hooks: Arc::new(NoHooks),
             model,

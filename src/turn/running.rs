@@ -82,11 +82,6 @@ impl Turns {
         drop(lines);
         running.inspect(|cancel| cancel.cancel()).is_some()
     }
-
-    #[cfg(test)]
-    pub(super) fn lines(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
 }
 
 impl Drop for Place<'_> {
@@ -101,5 +96,26 @@ impl Drop for Place<'_> {
                 lines.remove(&self.sender_id);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_forgotten_when_its_last_turn_has_left_or_was_given_up_while_it_waited() {
+        let turns = Turns::default();
+        let cancel = Arc::default();
+        let first = turns.take("s", &cancel).now_or_never().expect("nobody is before it");
+        let mut second = Box::pin(turns.take("s", &cancel));
+        assert!((&mut second).now_or_never().is_none());
+        assert!(turns.cancel("s") && !turns.cancel("other"));
+        drop(second);
+        assert_eq!(turns.0.lock().unwrap()["s"].waiting, 1);
+        drop(first);
+        assert!(turns.0.lock().unwrap().is_empty());
     }
 }

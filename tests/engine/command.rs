@@ -414,7 +414,7 @@ async def wait(p: OutgoingTextPayload) -> OutgoingTextPayload:
         .arg(agent.path())
         .arg("--input")
         .arg(agent.path().join("in.jsonl"))
-        .args(["--output-format", "json"])
+        .args(["--output-format", "json", "--jobs", "1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -13,3 +13,4 @@ mod returning;
 mod seed_modules;
 mod signalling;
 mod supervising;
+mod turning;

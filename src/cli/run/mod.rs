@@ -36,7 +36,7 @@ use report::{Report, SkippedLine};
 const STALL: Duration = Duration::from_secs(10);
 
 /// How long hooks have to end by themselves once everything has been played.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {

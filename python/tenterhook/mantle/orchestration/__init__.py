@@ -1,0 +1,1 @@
+"""``rasa.mantle.orchestration``: as much of it as tools ask for."""

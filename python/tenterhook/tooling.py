@@ -1,0 +1,157 @@
+"""Tools of an agent: found by the mark of ``@tool``, described by their signature, called with arguments that fit it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, ValidationError, create_model
+
+from tenterhook import _engine
+from tenterhook.mantle.orchestration.turn_context import current
+from tenterhook.mantle.tools.decorator import ToolContext
+from tenterhook.mantle.tools.result import ToolResult
+from tenterhook.registration import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+    from pydantic import BaseModel
+
+    from tenterhook.mantle.payloads import ToolCallPayload
+
+__all__ = ["FoundTool", "find_tools"]
+
+#: Under these names a tool's call tells its result to the engine, in place of its arguments.
+RESULT, COMPLAINT = "llm_response", "complaint"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A tool that is well formed."""
+
+    name: str
+    description: str
+    #: The JSON schema of its arguments, as text.
+    schema: str
+    module: str
+    file: Path
+    line: int
+    call: Callable[[ToolCallPayload], Coroutine[Any, Any, ToolCallPayload]]
+
+
+def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[list[FoundTool], list[Problem]]:
+    """The tools that ``modules`` (file relative to ``root``, module) hold, and what is wrong with them.
+
+    A name that comes twice is the later module's: a file in ``tools/`` shadows ``tools.py``.
+    """
+    found: dict[str, FoundTool] = {}
+    problems: list[Problem] = []
+    seen: set[int] = set()
+    for file, module in modules:
+        for function in list(vars(module).values()):
+            description = getattr(function, "_tool_description", None)
+            if not isinstance(description, str) or isinstance(function, type) or id(function) in seen:
+                continue
+            seen.add(id(function))
+            tool = _tool(root / file, ".".join(file.with_suffix("").parts), function, description)
+            if isinstance(tool, Problem):
+                problems.append(tool)
+            else:
+                found[tool.name] = tool
+    return list(found.values()), problems
+
+
+def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool | Problem:
+    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    line = code.co_firstlineno if code is not None else 1
+    if not inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return Problem("sync-tool", f"The tool `{name}` is not async", "make it `async def`", file, line)
+    try:
+        arguments = _arguments(function, name)
+        schema = _plain(arguments.model_json_schema())
+    except Exception as error:  # whatever a user's annotation raises
+        message = f"The parameters of the tool `{name}` cannot be described: {type(error).__name__}: {error}"
+        return Problem("unresolved-annotation", message, "annotate each with a type that JSON can carry", file, line)
+    schema.pop("description", None)
+    return FoundTool(name, description, json.dumps(schema), module, file, line, _caller(function, name, arguments))
+
+
+def _arguments(function: Any, name: str) -> type[BaseModel]:
+    """The parameters as a pydantic model; string annotations are resolved, ``functools.wraps`` is followed."""
+    target = inspect.unwrap(function)
+    hints = typing.get_type_hints(target, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(target).parameters.values():
+        if parameter.name == "context" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints.get(parameter.name, Any), default)
+    return create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without the titles that pydantic adds."""
+    if isinstance(schema, dict):
+        return {key: _plain(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    return schema
+
+
+class _Turn:
+    """The turn of one call, on the engine's side."""
+
+    __slots__ = ("_invocation",)
+
+    def __init__(self, invocation: int) -> None:
+        self._invocation = invocation
+
+    def say(self, text: str) -> None:
+        _engine.tool_says(self._invocation, text)
+
+    def is_cancelled(self) -> bool:
+        return _engine.tool_is_cancelled(self._invocation)
+
+
+def _caller(
+    function: Any, name: str, arguments: type[BaseModel]
+) -> Callable[[ToolCallPayload], Coroutine[Any, Any, ToolCallPayload]]:
+    takes_context = "context" in inspect.signature(inspect.unwrap(function)).parameters
+
+    async def call(payload: ToolCallPayload) -> ToolCallPayload:
+        def answer(**result: Any) -> ToolCallPayload:
+            return payload.model_copy(update={"arguments": result})
+
+        try:
+            given = arguments.model_validate(payload.arguments)
+        except ValidationError as error:
+            return answer(**{COMPLAINT: _complaint(error)})
+        context = ToolContext(payload.sender_id, _Turn(int(payload.headers["invocation"])))
+        current.set(context)
+        values = {field: getattr(given, field) for field in arguments.model_fields}
+        if takes_context:
+            values["context"] = context
+        result = await function(**values)
+        if not isinstance(result, ToolResult):
+            raise TypeError(f"The tool `{name}` gave a `{type(result).__name__}`; expected a `ToolResult`")
+        return answer(**{RESULT: result.llm_response})
+
+    call.__qualname__ = name
+    return call
+
+
+def _complaint(error: ValidationError) -> str:
+    """What is wrong with the arguments, in words that a model can act on."""
+
+    def place(location: tuple[int | str, ...]) -> str:
+        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+
+    wrong = [f"`{place(found['loc'])}`: {found['msg']}" for found in error.errors(include_url=False)]
+    return "The arguments do not fit: " + "; ".join(wrong[:10])

@@ -1,0 +1,100 @@
+"""The turn engine for Python callers: load an agent and talk to it from any asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from tenterhook import _engine
+from tenterhook.delivery import mailbox_of
+from tenterhook.errors import Problem
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+
+__all__ = ["TurnEngine"]
+
+
+@final
+class TurnEngine:
+    """A whole agent, loaded: its model, hooks, tools and conversations.
+
+    >>> async with TurnEngine.load("my-agent") as engine:          # doctest: +SKIP
+    ...     async for event in engine.turn("conversation-1", "Where is my parcel?"):
+    ...         if event["event"] == "message":
+    ...             print(event["text"])
+    """
+
+    __slots__ = ("_native", "_root")
+
+    def __init__(self, native: _engine.TurnEngine, root: Path) -> None:
+        self._native = native
+        self._root = root
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None) -> TurnEngine:
+        """Loads the agent in the folder ``path``. Blocks while its modules are imported.
+
+        Conversations are kept in the file ``store`` (SQLite), or in memory as long as the engine lives.
+
+        Raises :class:`tenterhook.LoadError`.
+        """
+        root = Path(path).absolute()
+        return cls(_engine.TurnEngine.load(root, store=None if store is None else Path(store)), root)
+
+    async def turn(
+        self,
+        sender_id: str,
+        text: str,
+        *,
+        message_id: str | None = None,
+        channel: str | None = None,
+        is_voice: bool = False,
+        interrupts: bool = False,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Runs a turn; gives its events as they happen, each a dict with its kind as ``event``.
+
+        ``started``, ``model_answered``, ``retried``, ``token``, ``message``, ``tool_called``, ``tool_returned``, ``finished``.
+        A turn of the same conversation that runs is waited for, or cancelled where ``interrupts`` is set. To stop iterating
+        cancels the turn.
+        """
+        loop = asyncio.get_running_loop()
+        turn = self._native.turn(
+            sender_id, text, message_id=message_id, channel=channel, is_voice=is_voice, interrupts=interrupts
+        )
+        try:
+            while True:
+                future: asyncio.Future[dict[str, Any] | None] = loop.create_future()
+                turn.next(mailbox_of(loop), future)
+                event = await future
+                if event is None:
+                    return
+                yield event
+        finally:
+            turn.close()
+
+    def interrupt(self, sender_id: str) -> bool:
+        """Cancels the turn of a conversation that runs; the answer is whether one does."""
+        return self._native.interrupt(sender_id)
+
+    def warnings(self) -> list[Problem]:
+        """What is unwise in the agent's files, though it does not keep it from running."""
+        return [Problem.of(warning) for warning in self._native.warnings()]
+
+    def close(self) -> None:
+        """Cancels whatever runs on the agent's own thread, without waiting."""
+        self._native.close()
+
+    async def __aenter__(self) -> TurnEngine:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"TurnEngine({str(self._root)!r})"

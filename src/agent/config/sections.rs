@@ -1,0 +1,248 @@
+//! Which keys the files of an agent have, and where: the one list from which keys are read, warned of and put right.
+
+use crate::check::nearest;
+
+/// A mapping in a file, and the keys that it may have.
+#[derive(Debug, PartialEq)]
+pub(super) struct Section {
+    pub(super) file: &'static str,
+    /// Where it is: empty for the top level.
+    pub(super) path: &'static str,
+    pub(super) keys: &'static [&'static str],
+    /// Keys that the files of Mantle agents have and that nothing here reads yet.
+    pub(super) unread: &'static [&'static str],
+    /// Whether it may have any other key.
+    pub(super) open: bool,
+}
+
+pub(super) const AGENT_FILE: &str = "agent.yml";
+pub(super) const INTEGRATIONS_FILE: &str = "integrations.yml";
+pub(super) const RESPONSES_FILE: &str = "responses.yml";
+
+pub(super) const AGENT_TOP: Section = Section {
+    file: AGENT_FILE,
+    path: "",
+    keys: &["agent", "rules", "prompts", "references", "tool_timeout", "max_iterations", "session_config"],
+    unread: &["conversation"],
+    open: false,
+};
+pub(super) const AGENT: Section = within(AGENT_FILE, "agent", &["persona", "id", "language"]);
+pub(super) const PROMPTS: Section = within(
+    AGENT_FILE,
+    "prompts",
+    &[
+        "text_rules",
+        "voice_rules",
+        "ack_rule",
+        "ack_reminder",
+        "ack_enabled",
+        "ack_examples",
+        "routing_no_active_skill",
+    ],
+);
+pub(super) const REFERENCES: Section = within(AGENT_FILE, "references", &["chunking"]);
+pub(super) const CHUNKING: Section = within(AGENT_FILE, "references.chunking", &["chunk_size", "chunk_overlap"]);
+pub(super) const SESSION: Section =
+    within(AGENT_FILE, "session_config", &["session_expiration_time", "start_session_after_expiry"]);
+
+pub(super) const INTEGRATIONS_TOP: Section = Section {
+    file: INTEGRATIONS_FILE,
+    path: "",
+    keys: &["llm", "model_groups"],
+    unread: &["channels", "mcp_servers", "knowledge_stores", "tracing"],
+    open: false,
+};
+pub(super) const LLM: Section = within(INTEGRATIONS_FILE, "llm", &["model_group", "max_prompt_tokens"]);
+pub(super) const GROUP: Section =
+    Section { unread: &["router"], ..within(INTEGRATIONS_FILE, "model_groups[]", &["id", "models"]) };
+pub(super) const MODEL: Section = Section {
+    open: true,
+    ..within(
+        INTEGRATIONS_FILE,
+        "model_groups[].models[]",
+        &["provider", "model", "api_base", "api_key", "api_key_env", "script"],
+    )
+};
+
+pub(super) const RESPONSES_TOP: Section = within(RESPONSES_FILE, "", &["responses"]);
+pub(super) const VARIANT: Section = Section {
+    unread: &["channel", "custom", "image", "attachment"],
+    ..within(RESPONSES_FILE, "responses.<name>[]", &["text", "condition", "metadata", "buttons"])
+};
+pub(super) const METADATA: Section =
+    Section { open: true, ..within(RESPONSES_FILE, "responses.<name>[].metadata", &["rephrase"]) };
+pub(super) const BUTTON: Section = within(RESPONSES_FILE, "responses.<name>[].buttons[]", &["title", "payload"]);
+
+/// All of them: where a key is looked for that stands in a wrong place.
+const SECTIONS: [&Section; 14] = [
+    &AGENT_TOP,
+    &AGENT,
+    &PROMPTS,
+    &REFERENCES,
+    &CHUNKING,
+    &SESSION,
+    &INTEGRATIONS_TOP,
+    &LLM,
+    &GROUP,
+    &MODEL,
+    &RESPONSES_TOP,
+    &VARIANT,
+    &METADATA,
+    &BUTTON,
+];
+
+/// Keys of the field's model entries that go to the provider: a key that is meant is none that is misspelt.
+const OF_PROVIDERS: [&str; 21] = [
+    "api_type",
+    "api_version",
+    "deployment",
+    "extra_headers",
+    "frequency_penalty",
+    "headers",
+    "logit_bias",
+    "max_completion_tokens",
+    "max_tokens",
+    "n",
+    "num_retries",
+    "organization",
+    "presence_penalty",
+    "reasoning_effort",
+    "response_format",
+    "seed",
+    "stop",
+    "temperature",
+    "timeout",
+    "top_p",
+    "use_chat_completions_endpoint",
+];
+
+/// What is to be said of a key.
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// It is read.
+    Known,
+    /// It is known to the field, and nothing here reads it yet.
+    Unread,
+    /// It belongs into this other mapping.
+    Misplaced(&'static Section),
+    /// Nothing reads it: perhaps this one was meant.
+    Unknown(Option<&'static str>),
+}
+
+impl Section {
+    /// Judges a key that stands here.
+    pub(super) fn judge(&self, key: &str) -> Verdict {
+        if self.keys.contains(&key) {
+            return Verdict::Known;
+        }
+        if self.unread.contains(&key) {
+            return Verdict::Unread;
+        }
+        if self.open {
+            let known = self.keys.iter().chain(if *self == MODEL { &OF_PROVIDERS[..] } else { &[] });
+            return match near(key, known.copied()) {
+                Some(near) if near != key && self.keys.contains(&near) => Verdict::Unknown(Some(near)),
+                _ => Verdict::Known,
+            };
+        }
+        let has = |section: &&Section| section.keys.contains(&key) || section.unread.contains(&key);
+        let here = SECTIONS.into_iter().filter(|section| section.file == self.file).find(has);
+        // Keys within other files are too common (`id`, `text`) to say that they are meant.
+        let elsewhere = || SECTIONS.into_iter().filter(|section| section.path.is_empty()).find(has);
+        match here.or_else(elsewhere) {
+            Some(home) => Verdict::Misplaced(home),
+            None if *self == RESPONSES_TOP && key.starts_with("utter_") => Verdict::Misplaced(&RESPONSES),
+            None => Verdict::Unknown(near(key, self.keys.iter().chain(self.unread).copied())),
+        }
+    }
+
+    /// Where it is, in words.
+    pub(super) fn shown(&self) -> String {
+        if self.path.is_empty() {
+            format!("the top level of `{}`", self.file)
+        } else {
+            format!("`{}` in `{}`", self.path, self.file)
+        }
+    }
+}
+
+/// The known name that is nearest to `name`, if one is near.
+pub(super) fn near<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    if comparable(name) { nearest(name, known.filter(|known| comparable(known))) } else { None }
+}
+
+/// Whether a name is short enough to be compared: the time that takes grows with the square of its length.
+pub(super) fn comparable(name: &str) -> bool {
+    name.len() <= 64
+}
+
+/// Where responses stand: its keys are their names.
+static RESPONSES: Section = Section { open: true, ..within(RESPONSES_FILE, "responses", &[]) };
+
+const fn within(file: &'static str, path: &'static str, keys: &'static [&'static str]) -> Section {
+    Section { file, path, keys, unread: &[], open: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::told;
+    use super::*;
+
+    /// A file in which `key` of `section` has a value that no key may have.
+    fn wrong(section: &Section, key: &str) -> String {
+        if *section == MODEL {
+            let provider = match key {
+                "provider" => "",
+                "script" => "provider: scripted, ",
+                _ => "provider: openai, ",
+            };
+            return format!(
+                "{{llm: {{model_group: m}}, model_groups: [{{id: m, models: [{{{provider}{key}: [[]]}}]}}]}}"
+            );
+        }
+        let outer = section.path.split('.').filter(|part| !part.is_empty()).rev();
+        outer.fold(format!("{{{key}: [[]]}}"), |inner, part| match part.strip_suffix("[]") {
+            Some(list) => format!("{{{list}: [{inner}]}}"),
+            None => format!("{{{part}: {inner}}}"),
+        })
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        for section in SECTIONS {
+            for key in section.keys {
+                let found = told(section.file, &wrong(section, key));
+                let of_key = |problem: &String| {
+                    problem.contains("[wrong-type]")
+                        && (problem.contains(&format!("{key}`")) || problem.contains(&format!("{key}[0]`")))
+                };
+                assert!(found.iter().any(of_key), "{key} of {}: {found:#?}", section.shown());
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_elsewhere_is_shown_its_place() {
+        assert_eq!(AGENT.judge("rules"), Verdict::Misplaced(&AGENT_TOP));
+        assert_eq!(AGENT_TOP.judge("persona"), Verdict::Misplaced(&AGENT));
+        assert_eq!(AGENT_TOP.judge("llm"), Verdict::Misplaced(&INTEGRATIONS_TOP));
+        assert_eq!(VARIANT.judge("rephrase"), Verdict::Misplaced(&METADATA));
+        assert_eq!(RESPONSES_TOP.judge("utter_hello"), Verdict::Misplaced(&RESPONSES));
+    }
+
+    #[test]
+    fn a_misspelt_key_is_shown_the_nearest() {
+        assert_eq!(AGENT_TOP.judge("tool_timout"), Verdict::Unknown(Some("tool_timeout")));
+        assert_eq!(AGENT_TOP.judge("xyz"), Verdict::Unknown(None));
+        assert_eq!(AGENT_TOP.judge("text"), Verdict::Unknown(None));
+        assert_eq!(AGENT_TOP.judge(&"rules".repeat(200_000)), Verdict::Unknown(None));
+    }
+
+    #[test]
+    fn what_goes_to_a_provider_is_no_misspelling() {
+        assert_eq!(MODEL.judge("api_bas"), Verdict::Unknown(Some("api_base")));
+        for key in OF_PROVIDERS.into_iter().chain(["safety_settings", "x"]) {
+            assert_eq!(MODEL.judge(key), Verdict::Known, "{key}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The tools of an agent's own modules, as a turn calls them: on the same lane as the hooks, watched by the same clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::engine::{HookEngine, LoadedHooks, Run};
+use crate::conversation::Object;
+use crate::dispatch::{Answer, Registered, Withdraw};
+use crate::hooks::{AnyPayload, FailureCause, Payload as _, ToolCallPayload};
+use crate::python::PyHandler;
+use crate::telemetry::TURN;
+use crate::tools::{Invocation, Tool, ToolContext, ToolOutput, ToolSpec, Toolbox};
+
+/// Under these names a tool's module tells its result (`tenterhook.tooling`).
+const RESULT: &str = "llm_response";
+const COMPLAINT: &str = "complaint";
+
+/// A tool that a load has found.
+#[derive(Debug)]
+pub(super) struct LoadedTool {
+    pub(super) spec: Arc<ToolSpec>,
+    pub(super) runs: Arc<Registered<PyHandler>>,
+}
+
+/// The tools of an engine's agent.
+pub(super) struct AgentTools(pub(super) Arc<HookEngine>);
+
+impl Toolbox for AgentTools {
+    fn offered(&self) -> Vec<Arc<dyn Tool>> {
+        let loaded = self.0.loaded();
+        let tool = |index: usize| {
+            Arc::new(AgentTool { spec: Arc::clone(&loaded.tools[index].spec), loaded: Arc::clone(&loaded), index })
+        };
+        (0..loaded.tools.len()).map(|index| tool(index) as Arc<dyn Tool>).collect()
+    }
+
+    fn timeout(&self) -> Duration {
+        // The tools' own clock is that of their lane, which knows what to do with a thread that does not come back.
+        Duration::MAX
+    }
+}
+
+struct AgentTool {
+    spec: Arc<ToolSpec>,
+    loaded: Arc<LoadedHooks>,
+    index: usize,
+}
+
+impl Tool for AgentTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call(&self, arguments: Object, context: Arc<dyn ToolContext>) -> BoxFuture<'_, ToolOutput> {
+        Box::pin(async move {
+            let Run::Here(dispatcher) = &self.loaded.hooks else { unreachable!("tools run on threads") };
+            let mut invocation = Invocation::begin(Arc::clone(&context));
+            let mut payload = ToolCallPayload::new(context.sender_id(), &self.spec.name, arguments);
+            payload.headers.insert("invocation".to_owned(), invocation.number.to_string());
+            let given = payload.arguments.clone();
+            let (tell, mut told) = oneshot::channel();
+            let call = dispatcher.ask(
+                &self.loaded.tools[self.index].runs,
+                payload.into_any(),
+                Duration::ZERO,
+                move |answer, _| drop(tell.send(answer)),
+            );
+            let _withdrawing = Withdrawing(call);
+            let answer = loop {
+                tokio::select! {
+                    biased;
+                    Some(text) = invocation.said.recv() => context.send(text).await,
+                    answer = &mut told => break answer,
+                }
+            };
+            // What it said last stands before its result.
+            while let Ok(text) = invocation.said.try_recv() {
+                context.send(text).await;
+            }
+            self.output(answer.unwrap_or(Answer::Failure(FailureCause::Lost)), given)
+        })
+    }
+}
+
+impl AgentTool {
+    fn output(&self, answer: Answer, given: Object) -> ToolOutput {
+        let mut result = match answer {
+            Answer::Changed(AnyPayload::ToolCall(payload)) => payload.arguments,
+            Answer::Unchanged => given,
+            Answer::Failure(FailureCause::Timeout { limit_ms }) => {
+                return ToolOutput::error(format!("`{}` was not done after {limit_ms} ms", self.spec.name));
+            }
+            // Why is for the log, which has it: the text of an exception may hold what no model is to read.
+            _ => return ToolOutput::error(format!("`{}` failed", self.spec.name)),
+        };
+        if let Some(complaint) = result.remove(COMPLAINT) {
+            return ToolOutput { value: complaint, is_error: true };
+        }
+        match result.remove(RESULT) {
+            Some(value) => ToolOutput::of(value),
+            None => {
+                tracing::error!(target: TURN, tool = self.spec.name, "The tool's result is missing");
+                ToolOutput::error(format!("`{}` failed", self.spec.name))
+            }
+        }
+    }
+}
+
+/// Withdraws its call when it is dropped; a call that is over does not mind.
+struct Withdrawing<W: Withdraw>(Arc<W>);
+
+impl<W: Withdraw> Drop for Withdrawing<W> {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}

@@ -1,0 +1,154 @@
+//! A whole agent from its folder: configuration, hooks, tools, references, model and store become a [`TurnEngine`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::builder::HookEngineBuilder;
+use super::config::{self, AgentConfig, ModelConfig};
+use super::discovery;
+use super::engine::HookEngine;
+use super::error::Error;
+use super::tooling::AgentTools;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::providers::{OpenAiModel, OpenAiSettings, ScriptedModel, SqliteStore};
+use crate::step::{Identity, Model};
+use crate::turn::{TurnEngine, TurnEngineBuilder};
+
+/// Keys of a model's entry that are for a client, and not for the request's body (`LiteLLM`).
+const CLIENT_KEYS: [&str; 6] = ["timeout", "num_retries", "api_version", "headers", "api_type", "max_retries"];
+
+/// An agent that has been loaded.
+#[derive(Debug)]
+pub struct LoadedAgent {
+    /// Runs its turns.
+    pub engine: TurnEngine,
+    /// Its hooks and tools, where it has any.
+    pub hooks: Option<Arc<HookEngine>>,
+    /// What is unwise in its files, though it does not keep it from running.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Settings for the load of a whole agent; made by [`TurnEngine::loader`].
+#[must_use]
+pub struct AgentLoader {
+    folder: PathBuf,
+    hooks: HookEngineBuilder,
+    model: Option<Arc<dyn Model>>,
+    store: Option<PathBuf>,
+}
+
+impl TurnEngine {
+    /// Loads the agent in `folder`: `agent.yml`, `integrations.yml`, `responses.yml`, hooks, tools and references. Conversations are kept
+    /// in memory. Blocks while modules are imported.
+    ///
+    /// # Errors
+    ///
+    /// A file of the agent is not well formed, no model is configured, or no fitting interpreter is there.
+    pub fn load(folder: impl AsRef<Path>) -> Result<LoadedAgent, Error> {
+        Self::loader(folder).load()
+    }
+
+    /// Settings for a load.
+    pub fn loader(folder: impl AsRef<Path>) -> AgentLoader {
+        let folder = folder.as_ref().to_owned();
+        AgentLoader { hooks: HookEngine::builder(&folder), folder, model: None, store: None }
+    }
+}
+
+impl AgentLoader {
+    /// How the hooks are loaded; as [`HookEngine::builder`] does.
+    pub fn hooks(mut self, hooks: HookEngineBuilder) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// The model, whatever `integrations.yml` says.
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// The file that conversations are kept in; without it they are kept in memory.
+    pub fn store(mut self, file: impl Into<PathBuf>) -> Self {
+        self.store = Some(file.into());
+        self
+    }
+
+    /// Loads the agent.
+    ///
+    /// # Errors
+    ///
+    /// As [`TurnEngine::load`]; also where the store cannot be opened.
+    pub fn load(self) -> Result<LoadedAgent, Error> {
+        let root = std::path::absolute(&self.folder)
+            .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
+        let (config, mut warnings) = config::load(&root)?;
+        if warnings.iter().any(|problem| problem.severity == Severity::Error) {
+            warnings.retain(|problem| problem.severity == Severity::Error);
+            return Err(Error::Configuration { root, problems: warnings });
+        }
+        let hooks = if discovery::has_modules(&root)? {
+            let hooks = self.hooks.tools(config.tool_timeout).load()?;
+            warnings.extend(hooks.warnings());
+            Some(Arc::new(hooks))
+        } else {
+            None
+        };
+        let model = match self.model {
+            Some(model) => model,
+            None => model_of(&config, &root)?,
+        };
+        let most = config.llm.as_ref().and_then(|llm| llm.max_prompt_tokens);
+        let mut builder = TurnEngineBuilder::new(model)
+            .max_iterations(config.max_iterations.into())
+            .max_prompt_tokens(most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
+            .responses(config.responses.clone())
+            .prompt(move |identity| prompt(&config, identity));
+        if let Some(file) = &self.store {
+            builder = builder.store(SqliteStore::open(file)?);
+        }
+        if let Some(hooks) = &hooks {
+            builder = builder.hooks(Arc::<HookEngine>::clone(hooks)).toolbox(AgentTools(Arc::clone(hooks)));
+        }
+        Ok(LoadedAgent { engine: builder.build(), hooks, warnings })
+    }
+}
+
+fn model_of(config: &AgentConfig, root: &Path) -> Result<Arc<dyn Model>, Error> {
+    let models = config.llm.as_ref().map(|llm| llm.models.as_slice()).unwrap_or_default();
+    match models.first() {
+        Some(ModelConfig::Scripted(file)) => Ok(Arc::new(ScriptedModel::new(config::script(file)?))),
+        Some(ModelConfig::Served(served)) => {
+            let mut settings = OpenAiSettings::new(&served.model, &served.model, &served.api_base);
+            settings.api_key = served.api_key.as_ref().map(|key| key.reveal().to_owned());
+            settings.extra.clone_from(&served.passed_on);
+            settings.extra.retain(|key, _| !CLIENT_KEYS.contains(&key.as_str()));
+            Ok(Arc::new(OpenAiModel::new(settings)?))
+        }
+        None => Err(Error::NoModel(root.to_owned())),
+    }
+}
+
+/// The system prompt of a turn.
+fn prompt(config: &AgentConfig, identity: &Identity) -> String {
+    let mut parts = vec![config.persona.trim().to_owned()];
+    if config.language != "en" {
+        parts.push(format!("Answer in the language `{}`.", config.language));
+    }
+    if !config.rules.is_empty() {
+        let rules: Vec<_> = config.rules.iter().map(|rule| format!("- {}", rule.trim())).collect();
+        parts.push(format!("Rules:\n{}", rules.join("\n")));
+    }
+    let kind = if identity.is_voice { "voice_rules" } else { "text_rules" };
+    parts.extend(config.prompts.texts.get(kind).into_iter().flatten().cloned());
+    let now = chrono::Local::now().format("%Y-%m-%d %H:%M");
+    parts.push(format!("Current date and time: {now}\nConversation: {}", identity.sender_id));
+    parts.join("\n\n")
+}
+
+impl fmt::Debug for AgentLoader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("AgentLoader").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! The turn engine as Python sees it. A turn runs on threads of the engine's own, which never attach; its events come by letters.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::StreamExt as _;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pythonize::pythonize;
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::AbortHandle;
+
+use super::exceptions;
+use super::mailbox::{Content, Letter, Mailbox};
+use crate::agent::{HookEngine, LoadedAgent};
+use crate::turn::{TurnEngine as Turns, TurnEvent, TurnInput};
+
+/// Threads that turns run on: they wait for models and tools, and do little themselves.
+const THREADS: usize = 2;
+
+/// Where turns run; made at the first load, and never ended: the process's end ends it.
+fn runtime() -> PyResult<&'static Runtime> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let made = builder.worker_threads(THREADS).thread_name("tenterhook-turns").enable_all().build();
+    let made = made.map_err(|error| PyOSError::new_err(error.to_string()))?;
+    Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// An agent, loaded.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct TurnEngine {
+    agent: LoadedAgent,
+    /// In a forked child there are none of the engine's threads.
+    process: u32,
+}
+
+#[pymethods]
+impl TurnEngine {
+    /// Loads the agent in `folder`; conversations are kept in the file `store`, or in memory.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, store=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+    fn load(py: Python<'_>, folder: PathBuf, store: Option<PathBuf>) -> PyResult<Self> {
+        runtime()?;
+        let mut loader = Turns::loader(&folder).hooks(HookEngine::builder(&folder).spin(false));
+        if let Some(store) = store {
+            loader = loader.store(store);
+        }
+        let agent = py.detach(|| loader.load()).map_err(|error| exceptions::load_error(py, &error))?;
+        Ok(Self { agent, process: std::process::id() })
+    }
+
+    /// Begins a turn.
+    #[pyo3(signature = (sender_id, text, *, message_id=None, channel=None, is_voice=false, interrupts=false))]
+    #[expect(clippy::too_many_arguments, reason = "arguments come from Python by their names")]
+    fn turn(
+        &self,
+        py: Python<'_>,
+        sender_id: String,
+        text: String,
+        message_id: Option<String>,
+        channel: Option<String>,
+        is_voice: bool,
+        interrupts: bool,
+    ) -> PyResult<Turn> {
+        if std::process::id() != self.process {
+            return Err(exceptions::closed_error(py, super::engine::FORKED));
+        }
+        let mut input = TurnInput::new(sender_id, text);
+        (input.message_id, input.channel.name) = (message_id, channel);
+        (input.is_voice, input.interrupts) = (is_voice, interrupts);
+        let mut events = self.agent.engine.turn(input);
+        let (send, heard) = mpsc::unbounded_channel();
+        let run = runtime()?.spawn(async move {
+            while let Some(event) = events.next().await {
+                if send.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Turn { events: Arc::new(Mutex::new(heard)), run: run.abort_handle() })
+    }
+
+    /// Cancels the turn of a conversation that runs.
+    fn interrupt(&self, sender_id: &str) -> bool {
+        self.agent.engine.interrupt(sender_id)
+    }
+
+    /// What is unwise in the agent's files; as dicts.
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(pythonize(py, &self.agent.warnings)?)
+    }
+
+    /// Cancels whatever runs on the agent's own thread, without waiting.
+    fn close(&self) {
+        if let Some(hooks) = self.agent.hooks.as_ref().filter(|_| std::process::id() == self.process) {
+            hooks.close();
+        }
+    }
+}
+
+/// A turn that runs.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct Turn {
+    events: Arc<Mutex<mpsc::UnboundedReceiver<TurnEvent>>>,
+    run: AbortHandle,
+}
+
+#[pymethods]
+impl Turn {
+    /// `future` gets the next event as a dict, or `None` after the last, through `mailbox`.
+    fn next(&self, mailbox: Py<Mailbox>, future: Py<PyAny>) -> PyResult<()> {
+        let events = Arc::clone(&self.events);
+        runtime()?.spawn(async move {
+            let event = events.lock().await.recv().await;
+            mailbox.get().put(Letter { future, content: Content::Turn(event) });
+        });
+        Ok(())
+    }
+
+    /// Nobody listens any more: the turn is cancelled.
+    fn close(&self) {
+        self.run.abort();
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.run.abort();
+    }
+}

@@ -1,0 +1,9 @@
+//! What a turn needs of the world: models, a store on disk, an index of references.
+
+mod openai;
+mod scripted;
+mod sqlite;
+
+pub use openai::{OpenAiModel, OpenAiSettings, SettingsError};
+pub(crate) use scripted::{Script, ScriptedModel};
+pub use sqlite::{SqliteError, SqliteStore};

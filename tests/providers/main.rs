@@ -1,0 +1,4 @@
+//! Models, stores and indexes against the real world: servers that keep to their protocol and servers that do not.
+
+mod openai;
+mod server;
