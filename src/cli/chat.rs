@@ -200,6 +200,9 @@ fn traced(event: &TurnEvent) -> Option<String> {
             let calls = if *calls == 0 { String::new() } else { format!(", {calls} calls") };
             format!("model answered{time} (iteration {iteration}{tokens}{calls})")
         }
+        TurnEvent::HookRan { point, outcome, elapsed } => {
+            format!("hook {} {outcome} after {}", point.spec().modify.unwrap_or_default(), millis(elapsed))
+        }
         TurnEvent::Retried { iteration } => format!("a hook discarded the answer of iteration {iteration}"),
         TurnEvent::ToolCalled { tool_name, .. } => format!("tool {tool_name} called"),
         TurnEvent::ToolReturned { tool_name, is_error, elapsed, .. } => {

@@ -1,6 +1,8 @@
 //! What a turn needs of the world: models, a store on disk, an index of references.
 
 mod openai;
+#[cfg(test)]
+mod replay_tests;
 mod scripted;
 mod sqlite;
 

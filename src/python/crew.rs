@@ -231,8 +231,11 @@ impl Strike {
             Order::Park(call) => (Some(call), Some(intern!(py, "ThreadParked"))),
         };
         let mut again = false;
+        // A thread that has ended has given its number back: another may have it by now.
+        let serves = self.thread.server.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if let (Some(call), Some(class)) = (call, class)
             && running == call
+            && serves
         {
             // What is no task may be the loop itself: then nobody's code is there to be struck. A parked thread keeps what it holds:
             // in somebody else's code that may be a lock that all need.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::hooks::{Hooked, Hooks, Passed, tell};
 use super::model::{Model, ModelError, ModelReply, ModelRequest, Tokens, Usage};
@@ -94,7 +96,16 @@ pub(crate) async fn complete(
     let tokens = tokens.filter(|_| !buffers(hooked.hooks));
     let mut reply = ModelReply::default();
     for _ in 0..=EMPTY_RETRIES {
-        match model.complete(&request, tokens).await {
+        let span = tracing::info_span!(
+            target: TURN, "chat", gen_ai.operation.name = "chat", gen_ai.request.model = model.name(),
+            gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
+        );
+        let answered = model.complete(&request, tokens).instrument(span.clone()).await;
+        if let Some(usage) = answered.as_ref().ok().and_then(|reply| reply.usage) {
+            span.record("gen_ai.usage.input_tokens", usage.input);
+            span.record("gen_ai.usage.output_tokens", usage.output);
+        }
+        match answered {
             Ok(answered) => reply = answered,
             Err(error) => return Completion::NoAnswer(error),
         }

@@ -1,9 +1,13 @@
 //! The hooks of an agent as a step sees them.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::BoxFuture;
+use tracing::Instrument as _;
 
 use crate::conversation::{CallInfo, ChannelInfo};
 use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
+use crate::telemetry::TURN;
 
 /// Calls an agent's hooks.
 pub trait Hooks: Send + Sync {
@@ -72,11 +76,18 @@ pub(crate) enum Passed<P> {
     Failed(HandlerFailure),
 }
 
+/// Hears what came of each modify hook.
+pub(crate) trait Witness: Send + Sync {
+    /// A modify hook has run: `unchanged`, `changed`, `retry`, `rejected` or `failed`.
+    fn hook_ran(&self, point: Point, outcome: &'static str, elapsed: Duration);
+}
+
 /// The hooks of one turn, request or execution.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooked<'a> {
     pub(crate) hooks: &'a dyn Hooks,
     pub(crate) identity: &'a Identity,
+    pub(crate) witness: &'a dyn Witness,
 }
 
 impl Hooked<'_> {
@@ -86,7 +97,18 @@ impl Hooked<'_> {
         if !self.hooks.modifies(P::POINT) {
             return Passed::On { payload, changed: false };
         }
-        match self.hooks.modify(payload.into_any()).await {
+        let start = Instant::now();
+        let span = tracing::info_span!(target: TURN, "execute_hook", hook.point = P::POINT.name());
+        let outcome = self.hooks.modify(payload.into_any()).instrument(span).await;
+        let word = match &outcome {
+            Outcome::Proceed { failure: Some(_), .. } | Outcome::Failed(_) => "failed",
+            Outcome::Proceed { changed: true, .. } => "changed",
+            Outcome::Proceed { .. } => "unchanged",
+            Outcome::Retry { .. } => "retry",
+            Outcome::Reject { .. } => "rejected",
+        };
+        self.witness.hook_ran(P::POINT, word, start.elapsed());
+        match outcome {
             Outcome::Proceed { payload, changed, .. } => {
                 let payload = P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point"));
                 Passed::On { payload, changed }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 use super::hooks::{Hooked, Passed, tell};
 use crate::conversation::Object;
@@ -87,7 +88,8 @@ pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, argume
     if query.trim().is_empty() {
         return ToolOutput::of(EMPTY_QUERY);
     }
-    let passages = match knowledge.search(&query).await {
+    let span = tracing::info_span!(target: TURN, "retrieval", gen_ai.operation.name = "retrieval");
+    let passages = match knowledge.search(&query).instrument(span).await {
         Ok(Some(passages)) => passages,
         Ok(None) => return ToolOutput::of(NO_INDEX),
         Err(reason) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::conversation::Object;
-use crate::hooks::TurnStatus;
+use crate::hooks::{Point, TurnStatus};
 use crate::step::Usage;
 
 /// Something that happens in a turn, for whoever shows it. No text of an exception, and no feedback of a hook, is ever among it.
@@ -17,6 +17,16 @@ pub enum TurnEvent {
     Started {
         /// Its id.
         turn_id: String,
+    },
+    /// A modify hook has run.
+    HookRan {
+        /// Where it stands.
+        point: Point,
+        /// `unchanged`, `changed`, `retry`, `rejected` or `failed`.
+        outcome: &'static str,
+        /// How long it took.
+        #[serde(rename = "elapsed_ms", serialize_with = "some_millis")]
+        elapsed: Duration,
     },
     /// The model has been asked and has answered.
     ModelAnswered {

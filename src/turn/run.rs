@@ -7,6 +7,7 @@ use std::time::Instant;
 use futures_util::future::{Either, join_all, select};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::Instrument as _;
 
 use super::engine::Inner;
 use super::event::TurnEvent;
@@ -42,7 +43,10 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
     let identity = Arc::new(input.identity());
     let voice = Voice { engine: Arc::clone(&engine), identity, kept: Arc::default(), out, cancel: Arc::clone(&cancel) };
     let mut ending = Ending::begin(voice.clone(), turn_id);
-    let work = pin!(Turn { voice: &voice, latched: false, feedback: None }.run(input));
+    let span = tracing::info_span!(
+        target: TURN, "invoke_agent", gen_ai.operation.name = "invoke_agent", gen_ai.conversation.id = input.sender_id,
+    );
+    let work = pin!(Turn { voice: &voice, latched: false, feedback: None }.run(input).instrument(span));
     let status = match select(work, pin!(cancel.asked())).await {
         Either::Left((status, _)) => status,
         Either::Right(_) => TurnStatus::Cancelled,
@@ -276,7 +280,13 @@ impl Turn<'_> {
             }
             Some(tool) => match &call.broken {
                 Some(text) => ToolOutput::error(format!("The arguments are no JSON object: {text}")),
-                None => self.perform(tool, call).await,
+                None => {
+                    let span = tracing::info_span!(
+                        target: TURN, "execute_tool", gen_ai.operation.name = "execute_tool", gen_ai.tool.name = call.tool_name,
+                        gen_ai.tool.call.id = call.id,
+                    );
+                    self.perform(tool, call).instrument(span).await
+                }
             },
         };
         self.voice.tell(TurnEvent::ToolReturned { id, tool_name, is_error: output.is_error, elapsed: start.elapsed() });

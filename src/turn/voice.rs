@@ -1,6 +1,7 @@
 //! What a turn says: hooked, told to whoever listens, and kept.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -11,7 +12,8 @@ use super::event::TurnEvent;
 use super::responses::{Rendered, Response};
 use super::running::Cancel;
 use crate::conversation::{Event, Object};
-use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, complete, outgoing};
+use crate::hooks::Point;
+use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, Witness, complete, outgoing};
 use crate::tools::ToolContext;
 
 /// What a turn has to keep. What is in `done` is whole at any time: a call never stands there without its result.
@@ -59,7 +61,7 @@ pub(super) struct Voice {
 
 impl Voice {
     pub(super) fn hooked(&self) -> Hooked<'_> {
-        Hooked { hooks: &*self.engine.hooks, identity: &self.identity }
+        Hooked { hooks: &*self.engine.hooks, identity: &self.identity, witness: self }
     }
 
     pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -128,6 +130,12 @@ impl Voice {
             discarded: false,
         });
         self.tell(TurnEvent::Message { text, response, buttons, streamed });
+    }
+}
+
+impl Witness for Voice {
+    fn hook_ran(&self, point: Point, outcome: &'static str, elapsed: Duration) {
+        self.tell(TurnEvent::HookRan { point, outcome, elapsed });
     }
 }
 

@@ -22,9 +22,9 @@ fn object(value: Value) -> Arc<Object> {
 /// Discards the first answer.
 fn once(feedback: &'static str) -> impl Fn(AnyPayload) -> Outcome<AnyPayload> + Send + Sync {
     let asked = std::sync::atomic::AtomicBool::new(false);
-    move |payload| match asked.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        false => retry(feedback)(payload),
-        true => proceed(payload),
+    move |payload| {
+        let again = asked.swap(true, std::sync::atomic::Ordering::Relaxed);
+        if again { proceed(payload) } else { retry(feedback)(payload) }
     }
 }
 

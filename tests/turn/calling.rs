@@ -68,11 +68,11 @@ async fn a_call_and_its_result_are_stored_and_replayed() {
 #[tokio::test]
 async fn a_rewritten_call_is_what_runs_and_is_stored_while_its_id_and_type_stay() {
     let rename = |mut payload| {
-        if let AnyPayload::ToolCall(call) = &mut payload {
-            if call.tool_name == "second" {
-                (call.tool_name, call.arguments) = ("first".into(), json!({"n": 7}).as_object().unwrap().clone());
-                call.headers.insert("authorization".into(), "HEADER".into());
-            }
+        if let AnyPayload::ToolCall(call) = &mut payload
+            && call.tool_name == "second"
+        {
+            (call.tool_name, call.arguments) = ("first".into(), json!({"n": 7}).as_object().unwrap().clone());
+            call.headers.insert("authorization".into(), "HEADER".into());
         }
         proceed(payload)
     };

@@ -1,7 +1,7 @@
 //! What is said to the user on its way out.
 
 use serde_json::json;
-use tenterhook::{AnyPayload, FixedResponses, Outcome, Point, Rendered, Responses, ToolOutput};
+use tenterhook::{AnyPayload, FixedResponses, Outcome, Point, Rendered, Responses, ToolOutput, TurnEvent};
 
 use crate::scene::{Scene, calls, retry, said};
 
@@ -67,6 +67,21 @@ async fn fallbacks_of_failures_do_not_pass_the_hook() {
     let scene = Scene::new([]).failing(Point::ModelRequest).sets(Point::OutgoingText, shout);
     assert_eq!(scene.turn("hello").await.heard(), ["I'm sorry, but I can't answer right now. Please try again."]);
     assert!(scene.observed(Point::OutgoingText).is_empty());
+}
+
+#[tokio::test]
+async fn what_came_of_each_hook_is_told_without_what_it_saw() {
+    let scene = Scene::new([said("secret")]).failing(Point::ModelResponse).sets(Point::OutgoingText, shout);
+    let played = scene.turn("hello").await;
+    let ran: Vec<_> = played
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            TurnEvent::HookRan { point, outcome, .. } => Some((*point, *outcome)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ran, [(Point::ModelResponse, "failed"), (Point::OutgoingText, "changed")]);
 }
 
 struct Rephrased;

@@ -68,7 +68,7 @@ impl Scene {
 
     /// A modify hook that fails, as its point's policy has it.
     pub(crate) fn failing(self, point: Point) -> Self {
-        self.hook(point, move |payload| failed(payload))
+        self.hook(point, failed)
     }
 
     /// A modify hook that changes a field.

@@ -1,6 +1,6 @@
 //! The references: the query, the search, the passages.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenterhook::{AnyPayload, Passage, Point, ToolOutput};
 
 use crate::scene::{Scene, calls, said};
@@ -12,7 +12,7 @@ fn passage(text: &str, score: f64) -> Passage {
     Passage { text: text.into(), scope: "project".into(), source: "a.md".into(), score: Some(score) }
 }
 
-fn searching(query: Value) -> Scene {
+fn searching(query: &str) -> Scene {
     Scene::new([calls([("c1", "search_knowledge", json!({"query": query}))]), said("Done.")])
         .references(Ok(Some(vec![passage("one", 0.9), passage("two", 0.1)])))
 }
@@ -26,7 +26,7 @@ async fn read(scene: &Scene) -> String {
 
 #[tokio::test]
 async fn the_model_reads_the_passages_and_hooks_see_them_as_they_are() {
-    let scene = searching(json!("ticket"));
+    let scene = searching("ticket");
     let passages = json!([
         {"text": "one", "scope": "project", "source": "a.md", "score": 0.9},
         {"text": "two", "scope": "project", "source": "a.md", "score": 0.1},
@@ -38,7 +38,7 @@ async fn the_model_reads_the_passages_and_hooks_see_them_as_they_are() {
 
 #[tokio::test]
 async fn search_is_offered_where_there_are_references_and_after_it_the_agents_tools_are_withheld() {
-    let scene = searching(json!("x")).tool("find", |_| ToolOutput::of(1));
+    let scene = searching("x").tool("find", |_| ToolOutput::of(1));
     read(&scene).await;
     scene.answers(Ok(said("Again.")));
     scene.turn("next").await;
@@ -53,7 +53,7 @@ async fn search_is_offered_where_there_are_references_and_after_it_the_agents_to
 
 #[tokio::test]
 async fn a_hooked_query_is_what_is_searched_for() {
-    let scene = searching(json!("42")).sets(Point::KnowledgeQuery, |payload| {
+    let scene = searching("42").sets(Point::KnowledgeQuery, |payload| {
         if let AnyPayload::KnowledgeQuery(payload) = payload {
             payload.query = format!("ticket {}", payload.query);
         }
@@ -66,10 +66,10 @@ async fn a_hooked_query_is_what_is_searched_for() {
 
 #[tokio::test]
 async fn an_empty_query_is_guarded_before_the_hooks_and_after() {
-    let scene = searching(json!("  "));
+    let scene = searching("  ");
     assert_eq!(read(&scene).await, EMPTY);
     assert!(scene.searched().is_empty() && scene.observed(Point::KnowledgeQuery).is_empty());
-    let scene = searching(json!("x")).sets(Point::KnowledgeQuery, |payload| {
+    let scene = searching("x").sets(Point::KnowledgeQuery, |payload| {
         if let AnyPayload::KnowledgeQuery(payload) = payload {
             payload.query = " ".into();
         }
@@ -80,7 +80,7 @@ async fn an_empty_query_is_guarded_before_the_hooks_and_after() {
 
 #[tokio::test]
 async fn a_failed_query_hook_skips_the_search_with_the_safe_note() {
-    let scene = searching(json!("x")).failing(Point::KnowledgeQuery);
+    let scene = searching("x").failing(Point::KnowledgeQuery);
     assert_eq!(read(&scene).await, NOTHING);
     assert!(scene.searched().is_empty());
 }
@@ -91,7 +91,7 @@ async fn results_can_be_filtered_and_emptied() {
         (0.2, json!({"passages": [{"text": "one", "scope": "project", "source": "a.md", "score": 0.9}]}).to_string()),
         (1.0, NOTHING.to_owned()),
     ] {
-        let scene = searching(json!("x")).sets(Point::KnowledgeResults, move |payload| {
+        let scene = searching("x").sets(Point::KnowledgeResults, move |payload| {
             if let AnyPayload::KnowledgeResults(payload) = payload {
                 payload.passages.retain(|passage| passage["score"].as_f64() > Some(keep));
             }
@@ -102,9 +102,9 @@ async fn results_can_be_filtered_and_emptied() {
 
 #[tokio::test]
 async fn a_failed_results_hook_and_passages_without_a_text_keep_the_originals() {
-    let both = read(&searching(json!("x"))).await;
-    assert_eq!(read(&searching(json!("x")).failing(Point::KnowledgeResults)).await, both);
-    let broken = searching(json!("x")).sets(Point::KnowledgeResults, |payload| {
+    let both = read(&searching("x")).await;
+    assert_eq!(read(&searching("x").failing(Point::KnowledgeResults)).await, both);
+    let broken = searching("x").sets(Point::KnowledgeResults, |payload| {
         if let AnyPayload::KnowledgeResults(payload) = payload {
             std::sync::Arc::make_mut(&mut payload.passages[1]).insert("text".into(), json!(7));
         }
@@ -117,9 +117,9 @@ async fn a_missing_index_and_a_search_that_fails_have_their_notes_with_and_witho
     let unchanged =
         |payload| tenterhook::Outcome::Proceed { payload, changed: false, failure: None, discarded_signal: None };
     for (found, expected) in [(Ok(None), "There are no references to search."), (Err("SECRET".to_owned()), NOTHING)] {
-        let scene = searching(json!("x")).references(found.clone());
+        let scene = searching("x").references(found.clone());
         assert_eq!(read(&scene).await, expected);
-        let hooked = searching(json!("x"))
+        let hooked = searching("x")
             .references(found)
             .hook(Point::KnowledgeQuery, unchanged)
             .hook(Point::KnowledgeResults, unchanged);
