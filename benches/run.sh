@@ -17,6 +17,10 @@ for environment in .venv .venv-3.11 .venv-3.13; do
         cargo bench --quiet --bench dispatch -- --json "target/bench/dispatch-$version.json" "$@"
 done
 
+# What a turn costs beside its model.
+echo
+PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench turn
+
 # How cost grows: the plots of the documents.
 PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench dispatch -- --growth docs
 
