@@ -136,7 +136,9 @@ fn main() -> anyhow::Result<()> {
     let engines = [engine(None), engine(Some(Arc::clone(&hooks)))];
     let mut sender = 0;
     if !arguments.bench {
-        engines.iter().for_each(|engine| drop(measure(&runtime, engine, 1, 1, &mut sender)));
+        for engine in &engines {
+            measure(&runtime, engine, 1, 1, &mut sender);
+        }
         println!("Both engines play. `cargo bench` measures them.");
         return Ok(());
     }
