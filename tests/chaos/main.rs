@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use tenterhook::{
-    FailureCause, HandlerFailure, HookEngine, IncomingMessagePayload, Isolation, Outcome, OutgoingTextPayload,
-    ToolCallPayload,
+    Error, FailureCause, HandlerFailure, HookEngine, IncomingMessagePayload, Isolation, Outcome, OutgoingTextPayload,
+    PythonError, ToolCallPayload,
 };
 
 use agent::{BAD_TIMEOUT, KINDS};
@@ -108,8 +108,14 @@ async fn let_out(engine: Arc<HookEngine>, until: Instant) -> u64 {
         assert!(quarantined.iter().all(|handler| handler.function == "bad"), "only the guilty: {quarantined:?}");
         if !quarantined.is_empty() {
             let engine = Arc::clone(&engine);
-            tokio::task::spawn_blocking(move || engine.reload()).await.unwrap().expect("the modules are good");
-            reloads += 1;
+            match tokio::task::spawn_blocking(move || engine.reload()).await.unwrap() {
+                Ok(()) => reloads += 1,
+                // The import shares the interpreter with all that is bad: what is loaded goes on, and it is tried again.
+                Err(Error::Python(PythonError::LoadTimeout { .. })) => {
+                    println!("a reload had not ended after its time")
+                }
+                Err(other) => panic!("the modules are good: {other}"),
+            }
         }
     }
     reloads
