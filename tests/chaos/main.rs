@@ -112,7 +112,7 @@ async fn let_out(engine: Arc<HookEngine>, until: Instant) -> u64 {
                 Ok(()) => reloads += 1,
                 // The import shares the interpreter with all that is bad: what is loaded goes on, and it is tried again.
                 Err(Error::Python(PythonError::LoadTimeout { .. })) => {
-                    println!("a reload had not ended after its time")
+                    println!("a reload had not ended after its time");
                 }
                 Err(other) => panic!("the modules are good: {other}"),
             }
