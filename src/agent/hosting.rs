@@ -10,7 +10,7 @@ use super::builder::{Isolation, StaticCheck};
 use super::engine::{HookEngine, LoadedHooks, Run};
 use super::error::Error;
 use crate::python;
-use crate::worker::{self, FoundHandler, FoundProblem, LoadSettings, Order, Pipe, Reader, Report, encode};
+use crate::worker::{self, FoundHandler, FoundProblem, LoadSettings, Order, Pipe, Reader, Report};
 
 /// How long what runs may take to end when it is told to.
 const ENDING: Duration = Duration::from_millis(500);
@@ -40,7 +40,8 @@ pub(crate) async fn host(
                 Error::Invalid { problems, .. } => problems.iter().map(FoundProblem::from).collect(),
                 _ => Vec::new(),
             };
-            return say(reports, &Report::Refused { message: error.to_string(), problems });
+            say(reports, &Report::Refused { message: error.to_string(), problems });
+            return Ok(());
         }
     };
     let loaded = engine.loaded();
@@ -54,7 +55,7 @@ pub(crate) async fn host(
             handlers: dispatcher.handlers().map(|handler| FoundHandler::from(&*handler.id)).collect(),
             problems: warnings.iter().map(FoundProblem::from).collect(),
         },
-    )?;
+    );
     let (watched, telling) = (Arc::clone(&loaded), Arc::clone(reports));
     thread::Builder::new().name("tenterhook-lost".into()).spawn(move || {
         if let Run::Here(dispatcher) = &watched.hooks {
@@ -91,8 +92,8 @@ fn load(
     builder.load()
 }
 
-fn say(reports: &Pipe, report: &Report) -> io::Result<()> {
-    reports.send(&encode(report, None).map_err(io::Error::other)?);
+/// Tells the engine something that it waits for.
+fn say(reports: &Pipe, report: &Report) {
+    reports.tell(report);
     reports.flush(ENDING);
-    Ok(())
 }

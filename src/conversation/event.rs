@@ -113,7 +113,7 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
 }
 
 /// A result as the model reads it: a text as it is, else the text of the JSON document.
-fn text_of_value(value: &Value) -> String {
+pub(crate) fn text_of_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

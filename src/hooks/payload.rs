@@ -42,6 +42,9 @@ pub trait Payload:
     /// The point that the payload belongs to.
     const POINT: Point;
 
+    /// Sets what a payload shows of the call and the channel that its turn came by.
+    fn came_by(&mut self, call: &CallInfo, channel: &ChannelInfo);
+
     /// Wraps the payload, its point now known at run time only.
     fn into_any(self) -> AnyPayload;
 
@@ -131,6 +134,11 @@ macro_rules! payloads {
 
             impl Payload for $name {
                 const POINT: Point = Point::$variant;
+
+                fn came_by(&mut self, call: &CallInfo, channel: &ChannelInfo) {
+                    self.call.clone_from(call);
+                    self.channel.clone_from(channel);
+                }
 
                 fn into_any(self) -> AnyPayload {
                     AnyPayload::$variant(self)

@@ -91,20 +91,6 @@ impl Toolbox for Recorded {
     }
 }
 
-/// A store that the test looks into.
-#[derive(Clone, Default)]
-struct Shared(Arc<MemoryStore>);
-
-impl ConversationStore for Shared {
-    fn events(&self, sender_id: &str) -> Result<Vec<crate::conversation::Event>, crate::turn::StoreError> {
-        self.0.events(sender_id)
-    }
-
-    fn append(&self, sender_id: &str, events: &[crate::conversation::Event]) -> Result<(), crate::turn::StoreError> {
-        self.0.append(sender_id, events)
-    }
-}
-
 /// What counts of a recorded message: providers add keys of their own, and write arguments with other spaces.
 fn essence(message: &Object) -> Value {
     let calls = message.get("tool_calls").and_then(Value::as_array).map(|calls| {
@@ -137,10 +123,10 @@ fn recorded_conversations_are_stored_as_they_were_recorded() {
     for line in text.lines() {
         let recording = Recording::from_line(line).unwrap();
         // A conversation that ends in the middle of a turn has no last answer to give.
-        let (recorded, store) = (Recorded::of(&recording), Shared::default());
+        let (recorded, store) = (Recorded::of(&recording), Arc::<MemoryStore>::default());
         let engine = TurnEngine::builder(recorded.clone())
             .toolbox(recorded.clone())
-            .store(store.clone())
+            .store(Arc::clone(&store))
             .max_iterations(1000)
             .build();
         let mut expected = Vec::new();

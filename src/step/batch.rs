@@ -23,9 +23,7 @@ pub(crate) enum Preflight {
 pub(crate) async fn preflight(hooked: Hooked<'_>, mut calls: Vec<Call>) -> Preflight {
     let identity = hooked.identity;
     for call in &mut calls {
-        let mut payload = ToolCallPayload::new(&identity.sender_id, &call.tool_name, call.arguments.clone());
-        payload.call.clone_from(&identity.call);
-        payload.channel.clone_from(&identity.channel);
+        let payload = ToolCallPayload::new(&identity.sender_id, &call.tool_name, call.arguments.clone());
         match hooked.pass(payload).await {
             Passed::On { changed: false, .. } => {}
             Passed::On { payload, .. } => {
@@ -59,8 +57,6 @@ pub(crate) async fn result(hooked: Hooked<'_>, call: &Call, output: &ToolOutput)
     let text = Value::String(output.text());
     let mut payload =
         ToolResultPayload::new(&identity.sender_id, &call.tool_name, call.arguments.clone(), text.clone());
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
     payload.is_error = output.is_error;
     match hooked.pass(payload).await {
         Passed::On { payload, .. } => {

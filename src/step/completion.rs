@@ -80,8 +80,6 @@ pub(crate) async fn complete(
 ) -> Completion {
     let identity = hooked.identity;
     let mut payload = ModelRequestPayload::new(&identity.sender_id, asked.messages);
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
     payload.tool_names = asked.tools.iter().map(|tool| tool.name.clone()).collect();
     payload.iteration = asked.iteration;
     let payload = match hooked.pass(payload).await {
@@ -138,8 +136,6 @@ async fn respond(hooked: Hooked<'_>, reply: ModelReply, new_id: &(dyn Fn() -> St
         .collect();
     let identity = hooked.identity;
     let mut payload = ModelResponsePayload::new(&identity.sender_id);
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
     payload.text.clone_from(&reply.text);
     payload.tool_calls = calls.iter().map(|call| Arc::new(call.as_object())).collect();
     payload.latency_ms = latency.map(|latency| latency.as_secs_f64() * 1e3);

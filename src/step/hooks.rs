@@ -92,8 +92,8 @@ pub(crate) struct Hooked<'a> {
 
 impl Hooked<'_> {
     /// Observers see the payload as it enters the point, then the modifier has it.
-    pub(crate) async fn pass<P: ModifiablePayload>(&self, payload: P) -> Passed<P> {
-        self.observe(&payload);
+    pub(crate) async fn pass<P: ModifiablePayload>(&self, mut payload: P) -> Passed<P> {
+        self.observe(&mut payload);
         if !self.hooks.modifies(P::POINT) {
             return Passed::On { payload, changed: false };
         }
@@ -120,7 +120,8 @@ impl Hooked<'_> {
     }
 
     /// Hands a payload to the observers alone.
-    pub(crate) fn observe<P: Payload>(&self, payload: &P) {
+    pub(crate) fn observe<P: Payload>(&self, payload: &mut P) {
+        payload.came_by(&self.identity.call, &self.identity.channel);
         if self.hooks.observes(P::POINT) {
             self.hooks.observe(payload.clone().into_any());
         }

@@ -74,9 +74,7 @@ pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, argume
         return ToolOutput::of(EMPTY_QUERY);
     }
     let identity = hooked.identity;
-    let mut payload = KnowledgeQueryPayload::new(&identity.sender_id, query);
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
+    let payload = KnowledgeQueryPayload::new(&identity.sender_id, query);
     let query = match hooked.pass(payload).await {
         Passed::On { payload, .. } => payload.query,
         Passed::Failed(failure) => {
@@ -98,9 +96,7 @@ pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, argume
         }
     };
     let found: Vec<Arc<Object>> = passages.iter().map(|passage| Arc::new(as_object(passage))).collect();
-    let mut payload = KnowledgeResultsPayload::new(&identity.sender_id, query, found.clone());
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
+    let payload = KnowledgeResultsPayload::new(&identity.sender_id, query, found.clone());
     let left = match hooked.pass(payload).await {
         Passed::On { payload, .. }
             if payload.passages.iter().all(|passage| passage.get("text").is_some_and(Value::is_string)) =>

@@ -22,8 +22,6 @@ pub(crate) enum Incoming {
 pub(crate) async fn incoming(hooked: Hooked<'_>, text: &str, message_id: Option<&str>) -> Incoming {
     let identity = hooked.identity;
     let mut payload = IncomingMessagePayload::new(&identity.sender_id, text);
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
     payload.message_id = message_id.map(str::to_owned);
     match hooked.pass(payload).await {
         Passed::On { payload, .. } => Incoming::Accepted(payload.text),
@@ -55,8 +53,6 @@ pub(crate) enum Outgoing {
 pub(crate) async fn outgoing(hooked: Hooked<'_>, text: &str) -> Outgoing {
     let identity = hooked.identity;
     let mut payload = OutgoingTextPayload::new(&identity.sender_id, text);
-    payload.call.clone_from(&identity.call);
-    payload.channel.clone_from(&identity.channel);
     payload.is_voice = identity.is_voice;
     match hooked.pass(payload).await {
         Passed::On { payload, .. } => Outgoing::Say(payload.text),

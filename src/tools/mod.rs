@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::conversation::Object;
+use crate::conversation::{Object, text_of_value};
 
 pub(crate) use invocation::{Invocation, is_cancelled, says};
 
@@ -78,10 +78,7 @@ impl ToolOutput {
 
     /// The result as the model reads it, and as hooks see it: a text as it is, else the text of the JSON document.
     pub fn text(&self) -> String {
-        match &self.value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
+        text_of_value(&self.value)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The loop of a turn.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use futures_util::future::{Either, join_all, select};
@@ -64,11 +64,9 @@ struct Ending {
 impl Ending {
     fn begin(voice: Voice, turn_id: String) -> Self {
         let mut payload = TurnStartedPayload::new(&voice.identity.sender_id);
-        payload.call.clone_from(&voice.identity.call);
-        payload.channel.clone_from(&voice.identity.channel);
         payload.turn_id = Some(turn_id.clone());
         payload.is_voice = voice.identity.is_voice;
-        voice.hooked().observe(&payload);
+        voice.hooked().observe(&mut payload);
         voice.tell(TurnEvent::Started { turn_id: turn_id.clone() });
         Self { voice, turn_id, ended: false }
     }
@@ -83,10 +81,8 @@ impl Ending {
             status = TurnStatus::Error;
         }
         let mut payload = TurnFinishedPayload::new(&identity.sender_id, status);
-        payload.call.clone_from(&identity.call);
-        payload.channel.clone_from(&identity.channel);
         payload.turn_id = Some(self.turn_id.clone());
-        self.voice.hooked().observe(&payload);
+        self.voice.hooked().observe(&mut payload);
         self.voice.tell(TurnEvent::Finished { status });
     }
 }
@@ -228,10 +224,9 @@ impl Turn<'_> {
     /// The tools that the model is offered now. After a search the agent's own are withheld: the model is to answer.
     fn offered(&self) -> Vec<Offered> {
         let engine = &self.voice.engine;
-        let search = engine.knowledge.is_there().then(|| Offered::Search(Arc::new(search_spec())));
+        let search = engine.knowledge.is_there().then(|| Offered::Search(Arc::clone(&SEARCH_SPEC)));
         let own = engine.toolbox.offered().into_iter().map(Offered::Own);
-        let listen =
-            Offered::Listen(Arc::new(ToolSpec::new(LISTEN, "Say nothing and wait for the user's next message.")));
+        let listen = Offered::Listen(Arc::clone(&LISTEN_SPEC));
         search.into_iter().chain(own.filter(|_| !self.latched)).chain([listen]).collect()
     }
 
@@ -331,12 +326,16 @@ impl Offered {
     }
 }
 
-fn search_spec() -> ToolSpec {
+/// Made once: a turn offers them at each iteration.
+static LISTEN_SPEC: LazyLock<Arc<ToolSpec>> =
+    LazyLock::new(|| Arc::new(ToolSpec::new(LISTEN, "Say nothing and wait for the user's next message.")));
+
+static SEARCH_SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
     let mut spec = ToolSpec::new(SEARCH, "Search the references for passages that answer the user's question.");
     spec.parameters.insert("properties".into(), json!({"query": {"type": "string"}}));
     spec.parameters.insert("required".into(), json!(["query"]));
-    spec
-}
+    Arc::new(spec)
+});
 
 fn message(role: &str, content: &str) -> Arc<Object> {
     Arc::new(Object::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))

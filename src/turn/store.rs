@@ -1,7 +1,7 @@
 //! Where conversations are kept.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::conversation::Event;
 
@@ -20,6 +20,17 @@ pub trait ConversationStore: Send + Sync {
     ///
     /// The store cannot be written to.
     fn append(&self, sender_id: &str, events: &[Event]) -> Result<(), StoreError>;
+}
+
+/// A store that is shared with somebody else.
+impl<S: ConversationStore + ?Sized> ConversationStore for Arc<S> {
+    fn events(&self, sender_id: &str) -> Result<Vec<Event>, StoreError> {
+        (**self).events(sender_id)
+    }
+
+    fn append(&self, sender_id: &str, events: &[Event]) -> Result<(), StoreError> {
+        (**self).append(sender_id, events)
+    }
 }
 
 /// Why a store did not do what it was asked.

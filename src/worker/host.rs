@@ -52,7 +52,7 @@ pub(crate) fn host<H: Send + Sync + 'static>(
             Order::Ping => {
                 let health = dispatcher.health();
                 let (serving, stuck, taken_over) = (health.serving, health.stuck, health.taken_over);
-                report(reports, &Report::Pong { serving, stuck, taken_over });
+                reports.tell(&Report::Pong { serving, stuck, taken_over });
             }
             Order::Stop => return Ok(()),
             Order::Load(_) => return Err(io::Error::other("an agent is loaded once")),
@@ -85,7 +85,7 @@ pub(crate) fn tell_lost<H: Send + Sync + 'static>(
     }
     let culprit = culprit.and_then(|id| dispatcher.handlers().position(|handler| handler.id == *id));
     let culprit = culprit.and_then(|index| u32::try_from(index).ok());
-    report(reports, &Report::Lost { culprit, stack });
+    reports.tell(&Report::Lost { culprit, stack });
 }
 
 /// File and rest of a line such as `  File "/agent/hooks.py", line 7 in guard`.
@@ -115,15 +115,8 @@ fn report_end(reports: &Pipe, serial: u64, ran: Duration, (end, payload): (End, 
         Ok(frame) => reports.send(&frame),
         Err(message) => {
             let end = End::Failure(FailureCause::InvalidResult { message });
-            report(reports, &Report::Ended { serial, ran, end });
+            reports.tell(&Report::Ended { serial, ran, end });
         }
-    }
-}
-
-fn report(reports: &Pipe, report: &Report) {
-    // Without a payload there is nothing in a frame that could be refused.
-    if let Ok(frame) = encode(report, None) {
-        reports.send(&frame);
     }
 }
 

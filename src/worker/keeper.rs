@@ -187,10 +187,10 @@ impl Keeper {
             return;
         };
         for serial in woken.cancels {
-            process.tell(&Order::Cancel { serial });
+            process.orders.tell(&Order::Cancel { serial });
         }
         if woken.stop {
-            process.tell(&Order::Stop);
+            process.orders.tell(&Order::Stop);
         }
         while let Some(call) = queue.take(FIRST) {
             self.send(&process, call);
@@ -266,7 +266,7 @@ impl Keeper {
                     pinged => {
                         if pinged.is_none() && now.saturating_duration_since(running.heard) >= QUIET {
                             running.pinged = Some(now);
-                            running.process.tell(&Order::Ping);
+                            running.process.orders.tell(&Order::Ping);
                         }
                         self.wait(state, Some(QUIET))
                     }

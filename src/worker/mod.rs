@@ -15,7 +15,7 @@ mod starting;
 
 pub(crate) use apart::Apart;
 pub use error::Error;
-pub(crate) use frame::{FoundHandler, FoundProblem, LoadSettings, Order, Reader, Report, encode};
+pub(crate) use frame::{FoundHandler, FoundProblem, LoadSettings, Order, Reader, Report};
 pub(crate) use host::{host, tell_lost};
 pub(crate) use keeper::{Keeper, LoadRequest, load};
 pub(crate) use pipe::Pipe;

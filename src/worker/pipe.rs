@@ -7,6 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use serde::Serialize;
+
+use super::frame::encode;
 
 /// Frames on their way. What the pipe has no room for waits in memory and is written by a thread of its own.
 #[derive(Debug)]
@@ -45,6 +48,13 @@ impl Pipe {
         if written < frame.len() && !backlog.closed {
             backlog.bytes.extend_from_slice(&frame[written..]);
             self.changed.notify_all();
+        }
+    }
+
+    /// Sends a frame without a payload: there is nothing in it that could be refused.
+    pub(crate) fn tell(&self, head: &impl Serialize) {
+        if let Ok(frame) = encode(head, None) {
+            self.send(&frame);
         }
     }
 

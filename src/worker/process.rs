@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::Error;
-use super::frame::{Order, Reader, encode};
+use super::frame::{Order, Reader};
 use super::keeper::LoadRequest;
 use super::pipe::Pipe;
 
@@ -62,18 +62,9 @@ impl Process {
                 return Err(failed(reason));
             }
         };
-        let load = encode(&Order::Load(settings.clone()), None).map_err(|error| failed(std::io::Error::other(error)));
-        orders.send(&load?);
+        orders.tell(&Order::Load(settings.clone()));
         let process = Self { orders, child: Mutex::new(child), id, killed: AtomicBool::new(false) };
         Ok((Arc::new(process), Reader::new(BufReader::with_capacity(1 << 16, reports))))
-    }
-
-    /// Tells the worker something; never waits.
-    pub(super) fn tell(&self, order: &Order) {
-        // Without a payload there is nothing in a frame that could be refused.
-        if let Ok(frame) = encode(order, None) {
-            self.orders.send(&frame);
-        }
     }
 
     /// Ends the process, and what it has started, at once.

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tenterhook::{Error, HookEngine, HookEngineBuilder, ModifiablePayload, Outcome, StaticCheck};
+use tenterhook::{EngineHealth, Error, HookEngine, HookEngineBuilder, ModifiablePayload, Outcome, StaticCheck};
 
 /// The virtual environment that the tests are run in: one that `make` creates.
 pub(crate) fn environment() -> PathBuf {
@@ -84,5 +85,23 @@ pub(crate) fn failure<P: ModifiablePayload>(outcome: Outcome<P>) -> String {
             failure.cause.to_string()
         }
         other => panic!("expected a failure, got {other:?}"),
+    }
+}
+
+/// Lines as they stand in the body of a function.
+pub(crate) fn indented(body: &str) -> String {
+    body.lines().map(|line| format!("    {line}\n")).collect::<Vec<_>>().concat()
+}
+
+/// Waits until the engine's health is as `hoped`.
+pub(crate) async fn until(agent: &Agent, hoped: impl Fn(&EngineHealth) -> bool) -> EngineHealth {
+    let start = Instant::now();
+    loop {
+        let health = agent.engine.health();
+        if hoped(&health) {
+            return health;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{health:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenterhook::{
-    EngineHealth, Error, FailureCause, HookEngine, HookEngineBuilder, IncomingMessagePayload, Isolation,
-    ModelRequestPayload, ModelResponsePayload, Outcome, OutgoingTextPayload, StaticCheck, ToolResultPayload,
-    TurnStartedPayload, WorkerError, WorkerHealth,
+    Error, FailureCause, HookEngine, HookEngineBuilder, IncomingMessagePayload, Isolation, ModelRequestPayload,
+    ModelResponsePayload, Outcome, OutgoingTextPayload, StaticCheck, ToolResultPayload, TurnStartedPayload,
+    WorkerError, WorkerHealth,
 };
 
-use crate::agents::{Agent, builder, failure, folder, proceeded};
+use crate::agents::{Agent, builder, failure, folder, indented, proceeded, until};
 
 const NO_ARGUMENTS: [&str; 0] = [];
 
@@ -29,8 +29,7 @@ fn agent(hooks: &str) -> Agent {
 /// An agent whose model-request hook has 100 ms and does `body`; its outgoing-text hook counts its calls, its incoming-message
 /// hook waits.
 fn blocking(body: &str) -> Agent {
-    let body: Vec<_> = body.lines().map(|line| format!("    {line}\n")).collect();
-    let body = body.concat();
+    let body = indented(body);
     agent(&format!(
         "
 import asyncio
@@ -66,18 +65,6 @@ fn text(text: &str) -> OutgoingTextPayload {
 
 fn worker(agent: &Agent) -> WorkerHealth {
     agent.engine.health().worker.expect("the hooks have a process of their own")
-}
-
-async fn until(agent: &Agent, hoped: impl Fn(&EngineHealth) -> bool) -> EngineHealth {
-    let start = Instant::now();
-    loop {
-        let health = agent.engine.health();
-        if hoped(&health) {
-            return health;
-        }
-        assert!(start.elapsed() < Duration::from_secs(15), "{health:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 fn is_alive(process: u32) -> bool {

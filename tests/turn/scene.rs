@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tenterhook::{
-    AnyPayload, Event, FailPolicy, FailureCause, HandlerFailure, HandlerId, Hooks, Knowledge, Lane, Model, ModelError,
+    AnyPayload, FailPolicy, FailureCause, HandlerFailure, HandlerId, Hooks, Knowledge, Lane, Model, ModelError,
     ModelReply, ModelRequest, Object, Outcome, Passage, Point, RequestedCall, Tokens, Tool, ToolContext, ToolOutput,
     ToolSpec, Toolbox, TurnEngine, TurnEngineBuilder, TurnEvent, TurnInput,
 };
@@ -27,7 +27,7 @@ struct State {
     order: Mutex<Vec<String>>,
     tools: Mutex<Vec<Arc<dyn Tool>>>,
     searched: Mutex<Vec<String>>,
-    store: tenterhook::MemoryStore,
+    store: Arc<tenterhook::MemoryStore>,
 }
 
 /// All of it; a clone is the same stage.
@@ -125,7 +125,7 @@ impl Scene {
             .hooks(Arc::new(self.clone()))
             .toolbox(self.clone())
             .knowledge(self.clone())
-            .store(StageStore(Arc::clone(&self.state)))
+            .store(Arc::clone(&self.state.store))
             .prompt(|identity| format!("You talk to {}.", identity.sender_id));
         (self.settings)(builder).build()
     }
@@ -349,17 +349,5 @@ impl Knowledge for Scene {
         self.note("search");
         self.state.searched.lock().unwrap().push(query.to_owned());
         Box::pin(async { self.references.clone().unwrap() })
-    }
-}
-
-struct StageStore(Arc<State>);
-
-impl tenterhook::ConversationStore for StageStore {
-    fn events(&self, sender_id: &str) -> Result<Vec<Event>, tenterhook::StoreError> {
-        self.0.store.events(sender_id)
-    }
-
-    fn append(&self, sender_id: &str, events: &[Event]) -> Result<(), tenterhook::StoreError> {
-        self.0.store.append(sender_id, events)
     }
 }
