@@ -56,7 +56,9 @@ async fn survives(agent: &Agent) {
     let Outcome::Failed(failed) = outcome else { panic!("the handler does not end in time: {outcome:?}") };
     assert_eq!(failed.cause, FailureCause::Timeout { limit_ms: 100 });
     assert!(after >= Duration::from_millis(100) && after < Duration::from_millis(300), "{after:?}");
-    let texts: Vec<_> = others.into_iter().map(|outcome| proceeded(outcome).0.text).collect();
+    // On a busy machine the lane may have taken the first of them together with the blocker: it is then served last.
+    let mut texts: Vec<_> = others.into_iter().map(|outcome| proceeded(outcome).0.text).collect();
+    texts.sort();
     assert_eq!(texts, ["call 1", "call 2", "call 3", "call 4", "call 5"]);
     assert_eq!(proceeded(agent.engine.modify(text("next")).await).0.text, "next 6");
 }
