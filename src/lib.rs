@@ -46,7 +46,7 @@ pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
 pub use hooks::{
-    AnyPayload, CATALOGUE_VERSION, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
+    AnyPayload, CATALOGUE_VERSION, Changed, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
     IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, Lane, MODIFY_TIMEOUT, ModelRequestPayload,
     ModelResponsePayload, ModelSettings, ModifiablePayload, OBSERVE_TIMEOUT, OnClosed, Outcome, OutgoingTextPayload,
     POINTS, Payload, Point, PointSpec, SettingKind, Signal, SignalKind, Slot, SlotValue, ToolCallPayload,

@@ -29,6 +29,10 @@ use case::{AT_ONCE, MESSAGES, Variant, messages};
 use report::{RUNNERS, Report, Row};
 use runner::{PythonSide, Runner, Tenterhook};
 
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures what a call of a modify hook costs, in µs.
 #[derive(Debug, Parser)]
 struct Arguments {

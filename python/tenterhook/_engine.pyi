@@ -67,9 +67,11 @@ class TurnEngine:
         text: str,
         *,
         message_id: str | None = None,
-        channel: str | None = None,
+        channel: dict[str, Any] | None = None,
+        call: dict[str, Any] | None = None,
         is_voice: bool = False,
         interrupts: bool = False,
+        shows_changes: bool = False,
     ) -> Turn: ...
     def interrupt(self, /, sender_id: str) -> bool: ...
     def warnings(self, /) -> list[dict[str, Any]]: ...

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from tenterhook import _engine
 from tenterhook.delivery import mailbox_of
 from tenterhook.errors import Problem
+from tenterhook.mantle.payloads import CallInfo, ChannelInfo
 
 if TYPE_CHECKING:
     import os
@@ -51,19 +52,31 @@ class TurnEngine:
         text: str,
         *,
         message_id: str | None = None,
-        channel: str | None = None,
+        channel: str | ChannelInfo | None = None,
+        call: CallInfo | None = None,
         is_voice: bool = False,
         interrupts: bool = False,
+        shows_changes: bool = False,
     ) -> AsyncIterator[dict[str, Any]]:
         """Runs a turn; gives its events as they happen, each a dict with its kind as ``event``.
 
-        ``started``, ``model_answered``, ``retried``, ``token``, ``message``, ``tool_called``, ``tool_returned``, ``finished``.
-        A turn of the same conversation that runs is waited for, or cancelled where ``interrupts`` is set. To stop iterating
-        cancels the turn.
+        ``started``, ``hook_ran``, ``model_answered``, ``retried``, ``token``, ``message``, ``tool_called``, ``tool_returned``,
+        ``finished``. ``channel`` and ``call`` are what every payload of the turn shows. A turn of the same conversation that
+        runs is waited for, or cancelled where ``interrupts`` is set. To stop iterating cancels the turn. With ``shows_changes``
+        each ``hook_ran`` tells what the hook changed, also what it has taken out of a text.
         """
         loop = asyncio.get_running_loop()
+        if isinstance(channel, str):
+            channel = ChannelInfo(name=channel)
         turn = self._native.turn(
-            sender_id, text, message_id=message_id, channel=channel, is_voice=is_voice, interrupts=interrupts
+            sender_id,
+            text,
+            message_id=message_id,
+            channel=None if channel is None else channel.model_dump(),
+            call=None if call is None else call.model_dump(),
+            is_voice=is_voice,
+            interrupts=interrupts,
+            shows_changes=shows_changes,
         )
         try:
             while True:

@@ -6,9 +6,11 @@ use std::thread;
 
 use clap::Args;
 use futures_util::StreamExt as _;
+use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::hunks::hunks;
 use super::run::builder;
 use super::{Global, OutputFormat, Status, logging, say};
 use crate::agent::LoadedAgent;
@@ -23,7 +25,7 @@ pub(super) struct ChatArgs {
     /// Say one thing, print the answer and end; may be given several times
     #[arg(long, value_name = "TEXT")]
     message: Vec<String>,
-    /// Show each hook, model call and tool call of a turn on stderr, with times
+    /// Show each hook, model call and tool call of a turn on stderr, with times and with what hooks changed
     #[arg(long)]
     trace: bool,
     /// The conversation: what was said in it before is remembered, where there is a store
@@ -118,6 +120,7 @@ async fn turn(
 ) -> anyhow::Result<TurnStatus> {
     let mut input = TurnInput::new(&arguments.sender, text);
     input.channel.name = Some("terminal".to_owned());
+    input.shows_changes = arguments.trace;
     let mut events = agent.engine.turn(input);
     let mut shown =
         Shown { as_json: arguments.output_format == OutputFormat::Json, trace: arguments.trace, open_line: false };
@@ -200,8 +203,17 @@ fn traced(event: &TurnEvent) -> Option<String> {
             let calls = if *calls == 0 { String::new() } else { format!(", {calls} calls") };
             format!("model answered{time} (iteration {iteration}{tokens}{calls})")
         }
-        TurnEvent::HookRan { point, outcome, elapsed } => {
-            format!("hook {} {outcome} after {}", point.spec().modify.unwrap_or_default(), millis(elapsed))
+        TurnEvent::HookRan { point, outcome, elapsed, changed } => {
+            let mut lines =
+                format!("hook {} {outcome} after {}", point.spec().modify.unwrap_or_default(), millis(elapsed));
+            for (name, old) in changed.iter().flat_map(|changed| &changed.before) {
+                let new = changed.as_ref().and_then(|changed| changed.after.get(name)).unwrap_or(&Value::Null);
+                for line in hunks(name, old, new).concat().lines() {
+                    lines.push_str("\n  ");
+                    lines.push_str(line);
+                }
+            }
+            lines
         }
         TurnEvent::Retried { iteration } => format!("a hook discarded the answer of iteration {iteration}"),
         TurnEvent::ToolCalled { tool_name, .. } => format!("tool {tool_name} called"),

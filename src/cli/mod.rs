@@ -2,6 +2,7 @@
 
 mod chat;
 mod check;
+mod hunks;
 mod init;
 mod logging;
 mod points;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::StreamExt as _;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pythonize::pythonize;
+use pythonize::{depythonize, pythonize};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::AbortHandle;
@@ -57,7 +57,9 @@ impl TurnEngine {
     }
 
     /// Begins a turn.
-    #[pyo3(signature = (sender_id, text, *, message_id=None, channel=None, is_voice=false, interrupts=false))]
+    #[pyo3(signature = (
+        sender_id, text, *, message_id=None, channel=None, call=None, is_voice=false, interrupts=false, shows_changes=false
+    ))]
     #[expect(clippy::too_many_arguments, reason = "arguments come from Python by their names")]
     fn turn(
         &self,
@@ -65,16 +67,20 @@ impl TurnEngine {
         sender_id: String,
         text: String,
         message_id: Option<String>,
-        channel: Option<String>,
+        channel: Option<Bound<'_, PyAny>>,
+        call: Option<Bound<'_, PyAny>>,
         is_voice: bool,
         interrupts: bool,
+        shows_changes: bool,
     ) -> PyResult<Turn> {
         if std::process::id() != self.process {
             return Err(exceptions::closed_error(py, super::engine::FORKED));
         }
         let mut input = TurnInput::new(sender_id, text);
-        (input.message_id, input.channel.name) = (message_id, channel);
-        (input.is_voice, input.interrupts) = (is_voice, interrupts);
+        input.channel = channel.map(|channel| depythonize(&channel)).transpose()?.unwrap_or_default();
+        input.call = call.map(|call| depythonize(&call)).transpose()?.unwrap_or_default();
+        (input.message_id, input.is_voice) = (message_id, is_voice);
+        (input.interrupts, input.shows_changes) = (interrupts, shows_changes);
         let mut events = self.agent.engine.turn(input);
         let (send, heard) = mpsc::unbounded_channel();
         let run = runtime()?.spawn(async move {

@@ -1,5 +1,6 @@
 //! The catalogue: which points exist, what each carries, and what a hook may answer there.
 
+mod change;
 mod field;
 mod outcome;
 mod payload;
@@ -7,6 +8,7 @@ mod point;
 mod settings;
 mod weight;
 
+pub use change::Changed;
 pub use field::{FieldKind, FieldSpec, Slot, SlotValue};
 pub(crate) use outcome::as_millis;
 pub use outcome::{FailureCause, HandlerFailure, HandlerId, Outcome, Signal, TraceFrame};

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tracing::Instrument as _;
 
 use crate::conversation::{CallInfo, ChannelInfo};
-use crate::hooks::{AnyPayload, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
+use crate::hooks::{AnyPayload, Changed, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
 use crate::telemetry::TURN;
 
 /// Calls an agent's hooks.
@@ -78,8 +78,23 @@ pub(crate) enum Passed<P> {
 
 /// Hears what came of each modify hook.
 pub(crate) trait Witness: Send + Sync {
-    /// A modify hook has run: `unchanged`, `changed`, `retry`, `rejected` or `failed`.
-    fn hook_ran(&self, point: Point, outcome: &'static str, elapsed: Duration);
+    /// Whether it is to hear what a hook has changed: that costs a comparison.
+    fn hears_changes(&self) -> bool {
+        false
+    }
+
+    /// A modify hook has run.
+    fn hook_ran(&self, ran: Ran);
+}
+
+/// What came of a modify hook.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) point: Point,
+    /// `unchanged`, `changed`, `retry`, `rejected` or `failed`.
+    pub(crate) outcome: &'static str,
+    pub(crate) elapsed: Duration,
+    pub(crate) changed: Option<Changed>,
 }
 
 /// The hooks of one turn, request or execution.
@@ -97,6 +112,7 @@ impl Hooked<'_> {
         if !self.hooks.modifies(P::POINT) {
             return Passed::On { payload, changed: false };
         }
+        let before = self.witness.hears_changes().then(|| payload.clone().into_any());
         let start = Instant::now();
         let span = tracing::info_span!(target: TURN, "execute_hook", hook.point = P::POINT.name());
         let outcome = self.hooks.modify(payload.into_any()).instrument(span).await;
@@ -107,7 +123,12 @@ impl Hooked<'_> {
             Outcome::Retry { .. } => "retry",
             Outcome::Reject { .. } => "rejected",
         };
-        self.witness.hook_ran(P::POINT, word, start.elapsed());
+        let elapsed = start.elapsed();
+        let changed = match (&before, &outcome) {
+            (Some(before), Outcome::Proceed { payload, changed: true, .. }) => Some(Changed::between(before, payload)),
+            _ => None,
+        };
+        self.witness.hook_ran(Ran { point: P::POINT, outcome: word, elapsed, changed });
         match outcome {
             Outcome::Proceed { payload, changed, .. } => {
                 let payload = P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point"));

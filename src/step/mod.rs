@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use batch::{Preflight, preflight, result};
 pub(crate) use completion::{Asked, Call, Completion, complete};
-pub(crate) use hooks::{Hooked, Witness};
+pub(crate) use hooks::{Hooked, Ran, Witness};
 pub use hooks::{Hooks, Identity, NoHooks};
 pub use model::{Model, ModelError, ModelReply, ModelRequest, RequestedCall, Tokens, Usage};
 pub(crate) use search::search;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::conversation::Object;
-use crate::hooks::{Point, TurnStatus};
+use crate::hooks::{Changed, Point, TurnStatus};
 use crate::step::Usage;
 
 /// Something that happens in a turn, for whoever shows it. No text of an exception, and no feedback of a hook, is ever among it.
@@ -27,6 +27,9 @@ pub enum TurnEvent {
         /// How long it took.
         #[serde(rename = "elapsed_ms", serialize_with = "some_millis")]
         elapsed: Duration,
+        /// What it changed, where the input asks for it ([`TurnInput::shows_changes`](super::TurnInput)).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        changed: Option<Changed>,
     },
     /// The model has been asked and has answered.
     ModelAnswered {

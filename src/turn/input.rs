@@ -31,6 +31,8 @@ pub struct TurnInput {
     pub is_voice: bool,
     /// Whether a turn of the conversation that still runs is to be cancelled (barge-in) instead of waited for.
     pub interrupts: bool,
+    /// Whether events show what hooks changed: also what one has taken out of a text, so it is for the agent's author alone.
+    pub shows_changes: bool,
 }
 
 impl TurnInput {
@@ -50,6 +52,7 @@ impl TurnInput {
             call: CallInfo::default(),
             is_voice: false,
             interrupts: false,
+            shows_changes: false,
         }
     }
 

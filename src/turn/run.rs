@@ -41,7 +41,14 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
     let _place = engine.turns.take(&input.sender_id, &cancel).await;
     let turn_id = engine.new_id("turn");
     let identity = Arc::new(input.identity());
-    let voice = Voice { engine: Arc::clone(&engine), identity, kept: Arc::default(), out, cancel: Arc::clone(&cancel) };
+    let voice = Voice {
+        engine: Arc::clone(&engine),
+        identity,
+        kept: Arc::default(),
+        out,
+        cancel: Arc::clone(&cancel),
+        shows_changes: input.shows_changes,
+    };
     let mut ending = Ending::begin(voice.clone(), turn_id);
     let span = tracing::info_span!(
         target: TURN, "invoke_agent", gen_ai.operation.name = "invoke_agent", gen_ai.conversation.id = input.sender_id,

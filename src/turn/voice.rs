@@ -1,7 +1,6 @@
 //! What a turn says: hooked, told to whoever listens, and kept.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -12,8 +11,7 @@ use super::event::TurnEvent;
 use super::responses::{Rendered, Response};
 use super::running::Cancel;
 use crate::conversation::{Event, Object};
-use crate::hooks::Point;
-use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, Witness, complete, outgoing};
+use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, Ran, Witness, complete, outgoing};
 use crate::tools::ToolContext;
 
 /// What a turn has to keep. What is in `done` is whole at any time: a call never stands there without its result.
@@ -57,6 +55,7 @@ pub(super) struct Voice {
     pub(super) kept: Arc<Mutex<Kept>>,
     pub(super) out: UnboundedSender<TurnEvent>,
     pub(super) cancel: Arc<Cancel>,
+    pub(super) shows_changes: bool,
 }
 
 impl Voice {
@@ -134,8 +133,13 @@ impl Voice {
 }
 
 impl Witness for Voice {
-    fn hook_ran(&self, point: Point, outcome: &'static str, elapsed: Duration) {
-        self.tell(TurnEvent::HookRan { point, outcome, elapsed });
+    fn hears_changes(&self) -> bool {
+        self.shows_changes
+    }
+
+    fn hook_ran(&self, ran: Ran) {
+        let Ran { point, outcome, elapsed, changed } = ran;
+        self.tell(TurnEvent::HookRan { point, outcome, elapsed, changed });
     }
 }
 

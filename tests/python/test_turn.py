@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rasa.mantle.hooks import CallInfo, ChannelInfo
 from tenterhook import InvalidHooksError, TurnEngine
 
 
@@ -43,6 +44,31 @@ def test_a_turn_gives_its_events_and_the_store_remembers(agent: Path, tmp_path: 
 
     asyncio.run(main())
     assert (tmp_path / "talks.db").stat().st_size > 0
+
+
+def test_hooks_see_the_call_and_the_channel_and_the_caller_sees_what_they_change(agent: Path) -> None:
+    (agent / "hooks.py").write_text(
+        "from rasa.mantle.hooks import OutgoingTextPayload, modify_outgoing_text\n"
+        "@modify_outgoing_text()\n"
+        "async def tell(payload: OutgoingTextPayload) -> OutgoingTextPayload:\n"
+        "    call, channel = payload.call, payload.channel\n"
+        "    seen = f'{call.phone_number} {call.metadata} {channel.name} {channel.metadata}'\n"
+        "    return payload.model_copy(update={'text': seen})\n"
+    )
+    call = CallInfo(phone_number="+49 40 1", metadata={"trunk": 2})
+    channel = ChannelInfo(name="phone", metadata={"region": "eu"})
+
+    async def main() -> None:
+        async with TurnEngine.load(agent) as engine:
+            events = await played(engine, "hello", call=call, channel=channel, shows_changes=True)
+            seen = "+49 40 1 {'trunk': 2} phone {'region': 'eu'}"
+            assert heard(events) == [seen]
+            changes = [event["changed"] for event in events if event["event"] == "hook_ran"]
+            assert changes == [
+                {"before": {"text": "Hello! Ask me about your parcel."}, "after": {"text": seen}},
+            ]
+
+    asyncio.run(main())
 
 
 def test_turns_run_at_once_and_leaving_the_loop_cancels_one(agent: Path) -> None:

@@ -4,6 +4,7 @@ mod answering;
 mod asking;
 mod calling;
 mod ending;
+mod ends;
 mod hearing;
 mod saying;
 mod scene;

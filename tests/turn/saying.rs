@@ -1,9 +1,9 @@
 //! What is said to the user on its way out.
 
 use serde_json::json;
-use tenterhook::{AnyPayload, FixedResponses, Outcome, Point, Rendered, Responses, ToolOutput, TurnEvent};
+use tenterhook::{AnyPayload, FixedResponses, Outcome, Point, Rendered, Responses, ToolOutput, TurnEvent, TurnInput};
 
-use crate::scene::{Scene, calls, retry, said};
+use crate::scene::{Scene, calls, play, retry, said};
 
 fn shout(payload: &mut AnyPayload) {
     if let AnyPayload::OutgoingText(payload) = payload {
@@ -82,6 +82,22 @@ async fn what_came_of_each_hook_is_told_without_what_it_saw() {
         })
         .collect();
     assert_eq!(ran, [(Point::ModelResponse, "failed"), (Point::OutgoingText, "changed")]);
+    assert!(!format!("{:?}", played.events).contains("secret"));
+}
+
+#[tokio::test]
+async fn what_a_hook_changed_is_told_where_the_input_asks_for_it() {
+    let scene = Scene::new([said("secret")]).sets(Point::OutgoingText, shout);
+    let played = play(&scene.engine(), TurnInput { shows_changes: true, ..TurnInput::new("s", "hello") }).await;
+    let changes: Vec<_> = played
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            TurnEvent::HookRan { changed, .. } => Some(json!(changed)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(changes, [json!({"before": {"text": "secret"}, "after": {"text": "SECRET"}})]);
 }
 
 struct Rephrased;

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
+use serde_json::{Value, json};
 
-use crate::hooks::{AnyPayload, Outcome, Point};
+use crate::cli::hunks::hunks;
+use crate::hooks::{AnyPayload, Changed, Outcome, Point};
 
 /// Where in the input a hook was called.
 #[derive(Clone, Debug, Serialize)]
@@ -32,10 +32,7 @@ pub(super) struct Change {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 enum Kind {
     /// The fields that changed, before and after.
-    Changed {
-        before: Map<String, Value>,
-        after: Map<String, Value>,
-    },
+    Changed(Changed),
     Retry {
         feedback: String,
     },
@@ -60,12 +57,7 @@ impl Change {
             }
             Outcome::Proceed { discarded_signal: Some(signal), .. } => Kind::DiscardedSignal { signal: json!(signal) },
             Outcome::Proceed { changed: false, .. } => return None,
-            Outcome::Proceed { payload, .. } => {
-                let (mut before, mut after) = (fields(before), fields(&payload));
-                before.retain(|name, value| after.get(name) != Some(value));
-                after.retain(|name, _| before.contains_key(name));
-                Kind::Changed { before, after }
-            }
+            Outcome::Proceed { payload, .. } => Kind::Changed(Changed::between(before, &payload)),
             Outcome::Retry { feedback } => Kind::Retry { feedback },
             Outcome::Reject { reason, response } => Kind::Reject { reason, response },
         };
@@ -83,7 +75,7 @@ pub(super) fn as_text(changes: &[Change]) -> String {
         writeln!(text, "{conversation} (line {line}), turn {turn}: {} by {}", change.point, change.hook)
             .expect(TAKES_ALL);
         match &change.kind {
-            Kind::Changed { before, after } => {
+            Kind::Changed(Changed { before, after }) => {
                 let mut repeated = 0;
                 for (name, old) in before {
                     for hunk in hunks(name, old, after.get(name).unwrap_or(&Value::Null)) {
@@ -112,96 +104,3 @@ pub(super) fn as_text(changes: &[Change]) -> String {
 }
 
 const TAKES_ALL: &str = "a string takes all";
-
-/// The differences of one field: of a list element by element, else line by line.
-fn hunks(name: &str, old: &Value, new: &Value) -> Vec<String> {
-    let (Value::Array(old), Value::Array(new)) = (old, new) else {
-        return vec![line_hunk(name, &lines_of(old), &lines_of(new))];
-    };
-    let keys = |items: &[Value]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut hunks = Vec::new();
-    for op in capture_diff_slices(Algorithm::Patience, &keys(old), &keys(new)) {
-        let (was, is) = (op.old_range(), op.new_range());
-        if matches!(op, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let paired = was.len().min(is.len());
-        for (one, other) in was.clone().zip(is.clone()) {
-            hunks.push(line_hunk(&format!("{name}[{one}]"), &lines_of(&old[one]), &lines_of(&new[other])));
-        }
-        for gone in was.skip(paired) {
-            hunks.push(line_hunk(&format!("{name}[{gone}] taken out"), &lines_of(&old[gone]), ""));
-        }
-        for added in is.skip(paired) {
-            hunks.push(line_hunk(&format!("{name}[{added}] put in"), "", &lines_of(&new[added])));
-        }
-    }
-    hunks
-}
-
-fn line_hunk(heading: &str, old: &str, new: &str) -> String {
-    let mut text = format!("  {heading}\n");
-    for (number, hunk) in TextDiff::from_lines(old, new).unified_diff().context_radius(1).iter_hunks().enumerate() {
-        if number > 0 {
-            text.push_str("  ...\n");
-        }
-        for change in hunk.iter_changes() {
-            write!(text, "  {} {}", change.tag(), change.value()).expect(TAKES_ALL);
-        }
-    }
-    text
-}
-
-fn fields(payload: &AnyPayload) -> Map<String, Value> {
-    match serde_json::to_value(payload) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    }
-}
-
-/// A value as lines to compare: plain text as it is, JSON, also as the text of one, indented.
-fn lines_of(value: &Value) -> String {
-    let mut text = match value {
-        Value::String(text) if text.starts_with(['{', '[']) => {
-            serde_json::from_str::<Value>(text).map_or_else(|_| text.clone(), |json| format!("{json:#}"))
-        }
-        Value::String(text) => text.clone(),
-        other => format!("{other:#}"),
-    };
-    text.push('\n');
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_compared_element_by_element() {
-        let (old, new) = (json!([{"a": 1}, {"b": "x"}, {"c": 1}]), json!([{"n": 0}, {"a": 1}, {"b": "y"}]));
-        let text = hunks("messages", &old, &new).concat();
-        assert_eq!(
-            text,
-            "  messages[0] put in
-  + {
-  +   \"n\": 0
-  + }
-  messages[1]
-    {
-  -   \"b\": \"x\"
-  +   \"b\": \"y\"
-    }
-  messages[2] taken out
-  - {
-  -   \"c\": 1
-  - }
-"
-        );
-    }
-
-    #[test]
-    fn json_text_is_compared_indented() {
-        let text = hunks("value", &json!("{\"a\": 1, \"b\": 2}"), &json!("{\"a\": 1, \"b\": 3}")).concat();
-        assert_eq!(text, "  value\n      \"a\": 1,\n  -   \"b\": 2\n  +   \"b\": 3\n    }\n");
-    }
-}
