@@ -18,7 +18,7 @@ OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry
 RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo nextest run || echo cargo test)
 
 .SECONDARY:
-.PHONY: help demo test test-rust test-python lint bench clean needs
+.PHONY: help demo test test-rust test-python test-model lint bench clean needs
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,10 +73,18 @@ lint: $(VENV)/.wheel ## Check format, lints and types
 bench: $(VENV)/.wheel $(addsuffix /.wheel,$(OTHER_VENVS)) ## Measure, in one run beside plain Python and pyo3-async-runtimes
 	benches/run.sh
 
+test-model: $(VENV)/.wheel $(VENV)-model/.served ## Run turns against a real small model; its server is compiled at the first run, about 10 minutes
+	$(VENV)/bin/python tests/model/talk.py --server $(VENV)-model/bin/python --transcript docs/transcript.md
+
 clean: ## Remove what was built and installed
-	rm -rf target $(VENV) $(VENV)-3.*
+	rm -rf target $(VENV) $(VENV)-*
 
 # --- set-up
+
+$(VENV)-model/.served: tests/model/requirements.txt | needs
+	@test -x $(VENV)-model/bin/python || $(PYTHON) -m venv $(VENV)-model
+	CMAKE_ARGS=-DGGML_NATIVE=OFF $(VENV)-model/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 needs:
 	@tests/needs.sh $(PYTHON)

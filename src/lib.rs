@@ -26,6 +26,7 @@ mod agent;
 mod check;
 #[doc(hidden)]
 pub mod cli;
+mod condition;
 mod conversation;
 mod diagnostic;
 mod dispatch;

@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 10] = [
     &["conversation", "diagnostic"],
     &["hooks"],
     &["telemetry"],
-    &["dispatch", "check", "tools"],
+    &["dispatch", "check", "tools", "condition"],
     &["step"],
     &["turn"],
     &["python", "worker", "providers"],

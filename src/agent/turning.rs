@@ -100,7 +100,9 @@ impl AgentLoader {
             None => model_of(&config, &root)?,
         };
         let most = config.llm.as_ref().and_then(|llm| llm.max_prompt_tokens);
+        let session_limit = config.session.expiration.filter(|_| config.session.start_after_expiry);
         let mut builder = TurnEngineBuilder::new(model)
+            .session_limit(session_limit)
             .max_iterations(config.max_iterations.into())
             .max_prompt_tokens(most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
             .responses(config.responses.clone())

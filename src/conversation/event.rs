@@ -15,6 +15,8 @@ const MASKED: &str = "[This message was discarded.]";
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
+    /// A session begins: what was said before is kept, and no model is shown it any more.
+    SessionStarted,
     /// The user has said something.
     UserMessage {
         /// The text: as a hook has rewritten it, or, where one has rejected it, as it was.
@@ -70,6 +72,9 @@ pub enum Event {
         turn_id: String,
         /// `completed`, `cancelled` or `error`.
         status: String,
+        /// When, in milliseconds since 1970 (UTC).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
     },
 }
 
@@ -85,6 +90,10 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
     let mut beside = false;
     for event in events {
         let said = match event {
+            Event::SessionStarted => {
+                messages.clear();
+                continue;
+            }
             Event::UserMessage { discarded: true, .. } => json!({"role": "user", "content": MASKED}),
             Event::UserMessage { text, .. } => json!({"role": "user", "content": text}),
             Event::BotMessage { discarded: true, .. } | Event::TurnFinished { .. } => continue,
@@ -159,7 +168,7 @@ mod tests {
                 mcp_server: None,
             },
             said("Two.", false),
-            Event::TurnFinished { turn_id: "t".into(), status: "completed".into() },
+            Event::TurnFinished { turn_id: "t".into(), status: "completed".into(), at: None },
         ];
         let shown: Vec<_> = as_messages(&events).iter().map(|message| Value::Object((**message).clone())).collect();
         assert_eq!(
@@ -174,6 +183,13 @@ mod tests {
                 json!({"role": "assistant", "content": "Two."}),
             ]
         );
+    }
+
+    #[test]
+    fn a_model_is_shown_the_session_that_runs() {
+        let asked = |text: &str| Event::UserMessage { text: text.into(), message_id: None, discarded: false };
+        let shown = as_messages(&[asked("before"), Event::SessionStarted, asked("after")]);
+        assert_eq!(shown.iter().map(|message| &message["content"]).collect::<Vec<_>>(), ["after"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -38,6 +39,7 @@ pub(super) struct Inner {
     pub(super) prompt: Prompt,
     pub(super) max_iterations: u64,
     pub(super) max_prompt_tokens: Option<usize>,
+    pub(super) session_limit: Option<Duration>,
     pub(super) turns: Turns,
     ids: AtomicU64,
     hasher: RandomState,
@@ -85,6 +87,7 @@ impl TurnEngineBuilder {
             prompt: Arc::new(|_| "You are a helpful assistant.".to_owned()),
             max_iterations: MAX_ITERATIONS,
             max_prompt_tokens: None,
+            session_limit: None,
             turns: Turns::default(),
             ids: AtomicU64::new(0),
             hasher: RandomState::new(),
@@ -136,6 +139,13 @@ impl TurnEngineBuilder {
     /// About how many tokens a request may have; the oldest exchanges are left out where it would have more. No limit.
     pub fn max_prompt_tokens(mut self, tokens: Option<usize>) -> Self {
         self.0.max_prompt_tokens = tokens;
+        self
+    }
+
+    /// How long a conversation may rest before the next turn begins a new session, in which the model is not shown what was said before.
+    /// No limit.
+    pub fn session_limit(mut self, limit: Option<Duration>) -> Self {
+        self.0.session_limit = limit;
         self
     }
 

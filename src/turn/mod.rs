@@ -7,6 +7,7 @@ mod input;
 mod responses;
 mod run;
 mod running;
+mod session;
 mod store;
 mod stream;
 mod voice;

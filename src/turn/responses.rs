@@ -72,8 +72,9 @@ pub struct Rendered {
 
 /// The fixed responses of an agent.
 pub trait Responses: Send + Sync {
-    /// A response by its name; `None`: there is none.
-    fn render(&self, name: &str) -> Option<Rendered>;
+    /// A response by its name, with what it shows of memory: `session.<namespace>.<entry>` to a value, and `<entry>` for short. `None`:
+    /// there is no such response.
+    fn render(&self, name: &str, values: &Object) -> Option<Rendered>;
 }
 
 /// The responses of the engine itself and nothing else.
@@ -81,7 +82,7 @@ pub trait Responses: Send + Sync {
 pub struct FixedResponses;
 
 impl Responses for FixedResponses {
-    fn render(&self, name: &str) -> Option<Rendered> {
+    fn render(&self, name: &str, _: &Object) -> Option<Rendered> {
         let built_in = BUILT_IN.iter().find(|(_, other, _)| *other == name)?;
         Some(Rendered { text: built_in.2.to_owned(), ..Rendered::default() })
     }
@@ -95,7 +96,7 @@ mod tests {
     fn the_table_is_in_the_order_of_the_responses() {
         for (index, response) in Response::ALL.into_iter().enumerate() {
             assert_eq!((BUILT_IN[index].0, response as usize), (response, index));
-            assert_eq!(FixedResponses.render(response.name()).unwrap().text, response.text());
+            assert_eq!(FixedResponses.render(response.name(), &Object::new()).unwrap().text, response.text());
         }
     }
 }

@@ -15,6 +15,7 @@ use super::history::trimmed;
 use super::input::{Said, TurnInput};
 use super::responses::Response;
 use super::running::Cancel;
+use super::session;
 use super::voice::Voice;
 use crate::conversation::{Event, Object, as_messages};
 use crate::dispatch::sleep;
@@ -82,7 +83,8 @@ impl Ending {
         self.ended = true;
         let Voice { engine, identity, .. } = &self.voice;
         let mut events = self.voice.kept().take();
-        events.push(Event::TurnFinished { turn_id: self.turn_id.clone(), status: status.name().to_owned() });
+        let at = Some(session::now_ms());
+        events.push(Event::TurnFinished { turn_id: self.turn_id.clone(), status: status.name().to_owned(), at });
         if let Err(error) = engine.store.append(&identity.sender_id, &events) {
             tracing::error!(target: TURN, "The turn is not kept: {error}");
             status = TurnStatus::Error;
@@ -115,6 +117,10 @@ impl Turn<'_> {
     async fn run(mut self, input: TurnInput) -> TurnStatus {
         let engine = &self.voice.engine;
         let past = match engine.store.events(&input.sender_id) {
+            Ok(events) if session::begins(&input.said, &events, engine.session_limit) => {
+                self.voice.kept().done.push(Event::SessionStarted);
+                Vec::new()
+            }
             Ok(events) => as_messages(&events),
             Err(error) => {
                 tracing::error!(target: TURN, "The turn does not run: {error}");

@@ -92,7 +92,7 @@ impl Voice {
             return;
         }
         let built_in = || Rendered { text: response.text().to_owned(), ..Rendered::default() };
-        let mut rendered = self.engine.responses.render(response.name()).unwrap_or_else(built_in);
+        let mut rendered = self.engine.responses.render(response.name(), &Object::new()).unwrap_or_else(built_in);
         if rendered.rephrase {
             rendered.text = self.rephrased(&rendered.text).await;
         }

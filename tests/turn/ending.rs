@@ -149,6 +149,21 @@ async fn a_barge_in_cancels_the_turn_that_runs() {
     assert_eq!(pairs(&scene), ["cancelled", "completed"]);
 }
 
+#[tokio::test]
+async fn a_conversation_that_rested_too_long_begins_a_session_of_which_alone_the_model_is_shown() {
+    let scene = Scene::new([said("One."), said("Two."), said("Three.")])
+        .with(|builder| builder.session_limit(Some(Duration::from_millis(300))));
+    scene.turn("first").await;
+    scene.turn("second").await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    scene.turn("third").await;
+    let user = |text: &str| json!({"role": "user", "content": text});
+    assert_eq!(scene.requests()[1].last(), Some(&user("second")));
+    assert_eq!(scene.requests()[1].len(), 3);
+    assert_eq!(scene.requests()[2], [user("third")]);
+    assert_eq!(scene.stored()[4], json!({"event": "session_started"}));
+}
+
 struct Broken;
 
 impl ConversationStore for Broken {

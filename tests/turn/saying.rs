@@ -1,7 +1,9 @@
 //! What is said to the user on its way out.
 
 use serde_json::json;
-use tenterhook::{AnyPayload, FixedResponses, Outcome, Point, Rendered, Responses, ToolOutput, TurnEvent, TurnInput};
+use tenterhook::{
+    AnyPayload, FixedResponses, Object, Outcome, Point, Rendered, Responses, ToolOutput, TurnEvent, TurnInput,
+};
 
 use crate::scene::{Scene, calls, play, retry, said};
 
@@ -103,8 +105,8 @@ async fn what_a_hook_changed_is_told_where_the_input_asks_for_it() {
 struct Rephrased;
 
 impl Responses for Rephrased {
-    fn render(&self, name: &str) -> Option<Rendered> {
-        let rendered = FixedResponses.render(name)?;
+    fn render(&self, name: &str, values: &Object) -> Option<Rendered> {
+        let rendered = FixedResponses.render(name, values)?;
         Some(Rendered { text: "Canned.".into(), rephrase: true, ..rendered })
     }
 }

@@ -4,6 +4,7 @@
 //! or file that cannot be read is an error.
 
 mod agent_file;
+mod conditions;
 mod integrations;
 mod model;
 mod report;

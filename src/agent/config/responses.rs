@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::conditions;
 use super::report::{Field, Report};
 use super::sections::{BUTTON, METADATA, RESPONSES_TOP, VARIANT, comparable};
+use crate::condition::Condition;
 use crate::conversation::Object;
 use crate::turn::{self, Rendered, Response};
 
@@ -20,8 +22,8 @@ pub(crate) struct Responses {
 pub(crate) struct Variant {
     /// The text, with its placeholders.
     pub(crate) text: String,
-    /// When it is said, as it is written.
-    pub(crate) condition: Option<String>,
+    /// When it is said; always, where there is none.
+    pub(crate) condition: Option<Condition>,
     /// Whether the model words it anew.
     pub(crate) rephrase: bool,
     /// All of its metadata.
@@ -54,7 +56,7 @@ impl Responses {
     /// The response of that name, with `values` in place of `{session.ns.entry}` and `{entry}`. None: there is no such response, or
     /// none of its variants can be said.
     pub(crate) fn say(&self, name: &str, values: &Object) -> Option<Said> {
-        if let Some(variant) = self.variant(name) {
+        if let Some(variant) = self.variant(name, values) {
             let button = |button: &Button| Button {
                 title: fill(&button.title, values, name),
                 payload: fill(&button.payload, values, name),
@@ -69,15 +71,18 @@ impl Responses {
         Some(Said { text: built_in.text().to_owned(), ..Said::default() })
     }
 
-    /// The variant that is said: the first without a condition, until conditions are looked at.
-    fn variant(&self, name: &str) -> Option<&Variant> {
-        self.own.get(name)?.iter().find(|variant| variant.condition.is_none())
+    /// The variant that is said: the first whose condition holds, else the first that has none.
+    fn variant(&self, name: &str, values: &Object) -> Option<&Variant> {
+        let variants = self.own.get(name)?;
+        let read = |namespace: &str, entry: &str| values.get(&format!("session.{namespace}.{entry}")).cloned();
+        let holds = |variant: &&Variant| variant.condition.as_ref().is_some_and(|condition| condition.holds(&read));
+        variants.iter().find(holds).or_else(|| variants.iter().find(|variant| variant.condition.is_none()))
     }
 }
 
 impl turn::Responses for Responses {
-    fn render(&self, name: &str) -> Option<Rendered> {
-        let Said { text, buttons, rephrase } = self.say(name, &Object::new())?;
+    fn render(&self, name: &str, values: &Object) -> Option<Rendered> {
+        let Said { text, buttons, rephrase } = self.say(name, values)?;
         let button = |button: Button| {
             Object::from_iter([
                 ("title".to_owned(), button.title.into()),
@@ -135,10 +140,8 @@ fn read_variant(item: &Field<'_>, report: &mut Report) -> Option<Variant> {
     let fields = report.fields(item, &VARIANT)?;
     let mut variant = Variant::default();
     if let Some(condition) = fields.get("condition") {
-        let message = format!("`{}` is not looked at yet: this variant is never said", condition.name);
-        report.warning("unsupported-key", fields.place("condition"), message, None);
-        // A condition that is no text must not make the variant one that is always said.
-        variant.condition = Some(report.text(&condition)?);
+        // A condition that is none must not make the variant one that is always said.
+        variant.condition = Some(conditions::read(&condition, report)?);
     }
     if let Some(metadata) = fields.get("metadata")
         && let Some(keys) = report.fields(&metadata, &METADATA)
@@ -246,19 +249,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variant_without_a_condition_is_said() {
-        let file = "responses:\n  utter_x:\n    - {text: a, condition: session.project.x == \"a\"}\n    - text: b\n    - text: c\n";
-        assert_eq!(say(file, "utter_x", json!({})).unwrap().text, "b");
-        let (read, found) = config("responses.yml", file);
-        let variants = read.responses.own.values().next().unwrap();
-        assert_eq!(variants[0].condition.as_deref(), Some("session.project.x == \"a\""));
+    fn the_first_variant_whose_condition_holds_is_said_else_the_one_without() {
+        let file = "responses:\n  utter_x:\n    - text: b\n    - {text: a, condition: session.project.x == \"a\"}\n    - {text: d, condition: \
+                    session.project.x}\n    - text: c\n";
+        for (values, expected) in [
+            (json!({}), "b"),
+            (json!({"session.project.x": "a"}), "a"),
+            (json!({"session.project.x": 1}), "d"),
+            (json!({"session.other.x": "a"}), "b"),
+        ] {
+            assert_eq!(say(file, "utter_x", values).unwrap().text, expected);
+        }
         assert_eq!(
-            found,
+            told("responses.yml", file)[2..],
             [
-                "responses.yml:3:17: warning[unsupported-key]: `responses.utter_x[0].condition` is not looked at yet: this \
-                 variant is never said",
-                "responses.yml:5:7: warning[unreachable-variant]: `responses.utter_x[2]` is never said: an earlier variant has \
-                 no condition",
+                "responses.yml:6:7: warning[unreachable-variant]: `responses.utter_x[3]` is never said: an earlier variant has no condition"
             ]
         );
     }

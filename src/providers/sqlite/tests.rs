@@ -31,7 +31,7 @@ fn asked(text: impl Into<String>) -> Event {
 }
 
 fn finished(turn_id: impl Into<String>) -> Event {
-    Event::TurnFinished { turn_id: turn_id.into(), status: "completed".into() }
+    Event::TurnFinished { turn_id: turn_id.into(), status: "completed".into(), at: None }
 }
 
 /// A turn of several events; how many depends on its number.

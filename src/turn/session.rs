@@ -1,0 +1,58 @@
+//! When a conversation begins anew.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::input::Said;
+use crate::conversation::Event;
+
+/// What a channel sends where a session is to begin.
+const START: &str = "/session_start";
+
+/// Whether a session begins after `past` with what the user has sent: the channel says so, or the conversation has rested for longer than
+/// `limit`. The first session of a conversation needs no mark.
+pub(super) fn begins(said: &Said, past: &[Event], limit: Option<Duration>) -> bool {
+    let Some(rested) = past.iter().rev().find_map(rested_since) else { return false };
+    let asked = matches!(said, Said::Payload(text) if text.trim() == START);
+    asked || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
+}
+
+/// How long ago a turn has ended, where the event is its end and tells when.
+fn rested_since(event: &Event) -> Option<Option<Duration>> {
+    let Event::TurnFinished { at, .. } = event else { return None };
+    Some(at.map(|at| Duration::from_millis(now_ms().saturating_sub(at))))
+}
+
+/// Milliseconds since 1970 (UTC).
+pub(super) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(ago: Option<u64>) -> Event {
+        let at = ago.map(|ago| now_ms() - ago);
+        Event::TurnFinished { turn_id: "t".into(), status: "completed".into(), at }
+    }
+
+    #[test]
+    fn a_conversation_that_has_rested_too_long_begins_anew() {
+        let (said, hour) = (Said::Text("hello".into()), Some(Duration::from_secs(3_600)));
+        assert!(begins(&said, &[ended(Some(3_700_000))], hour));
+        assert!(!begins(&said, &[ended(Some(3_500_000))], hour));
+        assert!(!begins(&said, &[ended(Some(3_700_000)), ended(Some(5))], hour), "the last end counts");
+        assert!(!begins(&said, &[ended(Some(3_700_000))], None));
+        assert!(!begins(&said, &[ended(None)], hour), "nobody knows when that was");
+        assert!(!begins(&said, &[], hour));
+    }
+
+    #[test]
+    fn a_channel_can_begin_a_session() {
+        let start = Said::Payload("/session_start".into());
+        assert!(begins(&start, &[ended(Some(5))], None));
+        assert!(!begins(&start, &[], None), "it is the first");
+        assert!(!begins(&Said::Payload("/other".into()), &[ended(Some(5))], None));
+    }
+}
