@@ -64,7 +64,7 @@ mod tests {
         let quoted = said("'session.project.a && True'");
         assert!(quoted[0].starts_with("responses.yml:4:37: error[invalid-condition]"), "{quoted:?}");
         let folded = said(">\n        session.project.a =\n        1");
-        assert!(folded[0].starts_with("responses.yml:4:18: error[invalid-condition]"), "{folded:?}");
+        assert!(folded[0].starts_with("responses.yml:5:9: error[invalid-condition]"), "{folded:?}");
         assert!(said("True").is_empty());
         assert_eq!(
             said("not session.project.a"),
