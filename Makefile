@@ -33,7 +33,7 @@ demo: $(VENV)/.ready ## Play recorded conversations through two of the examples,
 	@echo; echo "tenterhook init target/demo-agent; tenterhook chat target/demo-agent --trace"; echo
 	@rm -rf target/demo-agent
 	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); target/debug/tenterhook init target/demo-agent 2> /dev/null; \
-	for text in "Where is my parcel?" "My card is 4111 1111 1111 1111"; do \
+	for text in "Where is my parcel?" "Is it insured?" "My card is 4111 1111 1111 1111"; do \
 	    echo "you> $$text"; target/debug/tenterhook chat target/demo-agent --trace --message "$$text"; \
 	done
 

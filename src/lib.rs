@@ -53,7 +53,9 @@ pub use hooks::{
     POINTS, Payload, Point, PointSpec, SettingKind, Signal, SignalKind, Slot, SlotValue, ToolCallPayload,
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
-pub use providers::{OpenAiModel, OpenAiSettings, SettingsError, SqliteError, SqliteStore};
+pub use providers::{
+    Chunking, OpenAiModel, OpenAiSettings, RecordedConversation, References, SettingsError, SqliteError, SqliteStore,
+};
 pub use python::Error as PythonError;
 pub use step::{
     Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,

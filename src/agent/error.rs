@@ -73,6 +73,9 @@ pub enum Error {
         .0.display()
     )]
     NoModel(PathBuf),
+    /// The references cannot be read or indexed.
+    #[error("The references cannot be searched: {0}")]
+    References(String),
     /// The file that conversations are kept in cannot be used.
     #[error(transparent)]
     Store(#[from] crate::turn::StoreError),

@@ -1,5 +1,6 @@
 //! A folder on disk becomes a ready engine.
 
+mod answering;
 mod builder;
 mod config;
 mod discovery;

@@ -4,19 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::answering::{Answering, answering};
 use super::builder::HookEngineBuilder;
-use super::config::{self, AgentConfig, ModelConfig};
+use super::config::{self, AgentConfig};
 use super::discovery;
 use super::engine::HookEngine;
 use super::error::Error;
 use super::tooling::AgentTools;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::providers::{OpenAiModel, OpenAiSettings, ScriptedModel, SqliteStore};
+use crate::providers::{References, SqliteStore};
 use crate::step::{Identity, Model};
 use crate::turn::{TurnEngine, TurnEngineBuilder};
-
-/// Keys of a model's entry that are for a client, and not for the request's body (`LiteLLM`).
-const CLIENT_KEYS: [&str; 6] = ["timeout", "num_retries", "api_version", "headers", "api_type", "max_retries"];
 
 /// An agent that has been loaded.
 #[derive(Debug)]
@@ -36,6 +34,7 @@ pub struct AgentLoader {
     hooks: HookEngineBuilder,
     model: Option<Arc<dyn Model>>,
     store: Option<PathBuf>,
+    keeps_index: bool,
 }
 
 impl TurnEngine {
@@ -52,7 +51,7 @@ impl TurnEngine {
     /// Settings for a load.
     pub fn loader(folder: impl AsRef<Path>) -> AgentLoader {
         let folder = folder.as_ref().to_owned();
-        AgentLoader { hooks: HookEngine::builder(&folder), folder, model: None, store: None }
+        AgentLoader { hooks: HookEngine::builder(&folder), folder, model: None, store: None, keeps_index: false }
     }
 }
 
@@ -72,6 +71,13 @@ impl AgentLoader {
     /// The file that conversations are kept in; without it they are kept in memory.
     pub fn store(mut self, file: impl Into<PathBuf>) -> Self {
         self.store = Some(file.into());
+        self
+    }
+
+    /// Keeps the index of the references in `.tenterhook/references.db` below the agent's folder, so that the next load need not read
+    /// them again; without it the index is in memory.
+    pub fn keep_index(mut self, keeps: bool) -> Self {
+        self.keeps_index = keeps;
         self
     }
 
@@ -95,16 +101,21 @@ impl AgentLoader {
         } else {
             None
         };
-        let model = match self.model {
-            Some(model) => model,
-            None => model_of(&config, &root)?,
+        let Answering { model, toolbox } = match self.model {
+            Some(model) => Answering { model, toolbox: None },
+            None => answering(&config, &root)?,
         };
+        let recorded = toolbox.is_some();
         let most = config.llm.as_ref().and_then(|llm| llm.max_prompt_tokens);
         let session_limit = config.session.expiration.filter(|_| config.session.start_after_expiry);
+        let open = if self.keeps_index { References::open_kept } else { References::open };
+        let references = open(&root, config.chunking);
+        references.refresh().map_err(Error::References)?;
         let mut builder = TurnEngineBuilder::new(model)
+            .knowledge(references)
             .session_limit(session_limit)
-            .max_iterations(config.max_iterations.into())
-            .max_prompt_tokens(most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
+            .max_iterations(if recorded { u64::MAX } else { config.max_iterations.into() })
+            .max_prompt_tokens(most.filter(|_| !recorded).map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
             .responses(config.responses.clone())
             .prompt(move |identity| prompt(&config, identity));
         if let Some(file) = &self.store {
@@ -113,22 +124,10 @@ impl AgentLoader {
         if let Some(hooks) = &hooks {
             builder = builder.hooks(Arc::<HookEngine>::clone(hooks)).toolbox(AgentTools(Arc::clone(hooks)));
         }
-        Ok(LoadedAgent { engine: builder.build(), hooks, warnings })
-    }
-}
-
-fn model_of(config: &AgentConfig, root: &Path) -> Result<Arc<dyn Model>, Error> {
-    let models = config.llm.as_ref().map(|llm| llm.models.as_slice()).unwrap_or_default();
-    match models.first() {
-        Some(ModelConfig::Scripted(file)) => Ok(Arc::new(ScriptedModel::new(config::script(file)?))),
-        Some(ModelConfig::Served(served)) => {
-            let mut settings = OpenAiSettings::new(&served.model, &served.model, &served.api_base);
-            settings.api_key = served.api_key.as_ref().map(|key| key.reveal().to_owned());
-            settings.extra.clone_from(&served.passed_on);
-            settings.extra.retain(|key, _| !CLIENT_KEYS.contains(&key.as_str()));
-            Ok(Arc::new(OpenAiModel::new(settings)?))
+        if let Some(toolbox) = toolbox {
+            builder = builder.toolbox(toolbox);
         }
-        None => Err(Error::NoModel(root.to_owned())),
+        Ok(LoadedAgent { engine: builder.build(), hooks, warnings })
     }
 }
 

@@ -296,3 +296,63 @@ fn the_agent_that_init_writes_answers_offline_and_remembers_in_its_store() {
     let checked = tenterhook().arg("check").arg(&agent).output().unwrap();
     assert!(checked.status.success(), "{checked:?}");
 }
+
+#[tokio::test]
+async fn the_references_of_an_agent_are_searched_and_pass_its_hooks() {
+    let hooks = "
+from rasa.mantle.hooks import KnowledgeQueryPayload, KnowledgeResultsPayload, modify_knowledge_query, modify_knowledge_results
+
+@modify_knowledge_query()
+async def widen(payload: KnowledgeQueryPayload) -> KnowledgeQueryPayload:
+    return payload.model_copy(update={'query': payload.query + ' fee'})
+
+@modify_knowledge_results()
+async def of_one_file(payload: KnowledgeResultsPayload) -> KnowledgeResultsPayload:
+    kept = [passage for passage in payload.passages if passage['source'] == 'cards/fees.md']
+    return payload.model_copy(update={'passages': kept})
+";
+    let files = [
+        ("hooks.py", hooks),
+        ("references/cards/fees.md", "# Fees\n\nA new card costs a fee of 5 euros.\n"),
+        ("references/other.txt", "Every card has a number.\n"),
+    ];
+    let scene = scene(&files, "search_knowledge", json!({"query": "card"}));
+    let heard = scene.heard().await;
+    let found: Value = serde_json::from_str(&heard[0]).unwrap();
+    let score = found["passages"][0]["score"].as_f64().unwrap();
+    assert!(score > 0.0 && score < 1.0, "{score}");
+    let expected = json!({"passages": [{
+        "text": "# Fees\n\nA new card costs a fee of 5 euros.", "scope": "project", "source": "cards/fees.md", "score": score,
+    }]});
+    assert_eq!(found, expected);
+    let offered: Vec<_> = scene.requests.lock().unwrap()[0].tools.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(offered, ["search_knowledge", "listen"]);
+}
+
+#[tokio::test]
+async fn an_index_that_is_kept_is_below_the_agents_folder() {
+    let folder = folder(&[("references/a.md", "A parcel costs 4.50.")]);
+    let model = Calls { tool: "search_knowledge", arguments: json!({"query": "parcel"}), requests: Arc::default() };
+    let agent = TurnEngine::loader(folder.path()).model(model).keep_index(true).load().unwrap();
+    let events: Vec<_> = agent.engine.turn(TurnInput::new("s", "hello")).collect().await;
+    assert!(events.iter().any(|event| matches!(event, TurnEvent::Message { text, .. } if text.contains("4.50"))));
+    assert!(folder.path().join(".tenterhook/references.db").is_file());
+}
+
+#[tokio::test]
+async fn a_recorded_model_answers_with_its_tools_in_the_place_of_the_agents_own() {
+    let line = json!({"messages": [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "recorded"},
+        {"role": "assistant", "content": "It is recorded."},
+    ]});
+    let integrations =
+        "llm: {model_group: main}\nmodel_groups: [{id: main, models: [{provider: recorded, recording: talk.jsonl}]}]\n";
+    let folder = folder(&[("integrations.yml", integrations), ("talk.jsonl", &line.to_string())]);
+    let agent = TurnEngine::load(folder.path()).unwrap();
+    let events: Vec<_> = agent.engine.turn(TurnInput::new("s", "anything")).collect().await;
+    assert!(events.iter().any(|event| matches!(event, TurnEvent::ToolReturned { is_error: false, .. })));
+    assert!(events.iter().any(|event| matches!(event, TurnEvent::Message { text, .. } if text == "It is recorded.")));
+}

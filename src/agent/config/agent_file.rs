@@ -7,6 +7,7 @@ use super::AgentConfig;
 use super::report::{Field, Report};
 use super::sections::{AGENT, AGENT_TOP, CHUNKING, PROMPTS, REFERENCES, SESSION};
 use super::yaml::Yaml;
+use crate::providers::Chunking;
 
 /// The persona of an agent that declares none.
 pub(super) const PERSONA: &str = "You are a helpful assistant.";
@@ -33,21 +34,6 @@ impl Default for SessionConfig {
     /// 60 minutes, as Rasa's `session_config` has it.
     fn default() -> Self {
         Self { expiration: Some(Duration::from_hours(1)), start_after_expiry: true }
-    }
-}
-
-/// How references are cut for the search, in characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chunking {
-    /// The size of a passage.
-    pub(crate) size: usize,
-    /// How much of it stands in the next one as well: less than the size.
-    pub(crate) overlap: usize,
-}
-
-impl Default for Chunking {
-    fn default() -> Self {
-        Self { size: 1000, overlap: 20 }
     }
 }
 

@@ -4,6 +4,7 @@
 //! or file that cannot be read is an error.
 
 mod agent_file;
+mod client;
 mod conditions;
 mod integrations;
 mod model;
@@ -21,14 +22,14 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use agent_file::{Chunking, Prompts, SessionConfig};
+pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use integrations::LlmConfig;
 pub(crate) use model::ModelConfig;
 pub(crate) use responses::Responses;
 pub(crate) use variables::Variables;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::providers::Script;
+use crate::providers::{Chunking, RecordedConversation, Script};
 use report::{Field, Report};
 use sections::{AGENT_FILE, INTEGRATIONS_FILE, RESPONSES_FILE};
 
@@ -116,6 +117,25 @@ pub enum ConfigError {
         /// What is wrong.
         message: String,
     },
+    /// A recorded conversation is none.
+    #[error(
+        "The recording `{}` cannot be played: {message}\n  hint: its first line is a JSON object with `messages` in the Chat Completions form",
+        path.display()
+    )]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Reads the first conversation of a file.
+pub(crate) fn recording(file: &Path) -> Result<RecordedConversation, ConfigError> {
+    let text =
+        std::fs::read_to_string(file).map_err(|reason| ConfigError::Unreadable { path: file.to_owned(), reason })?;
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    RecordedConversation::from_line(line).map_err(|message| ConfigError::Recording { path: file.to_owned(), message })
 }
 
 /// Reads the answers of a scripted model.

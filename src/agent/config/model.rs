@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use super::client::{self, ClientConfig};
 use super::report::{Field, Fields, Report};
 use super::sections::{MODEL, near};
 use super::variables::{Environment, Secret, is_variable};
@@ -15,7 +16,10 @@ const OPENAI: &str = "https://api.openai.com/v1";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// Providers that have a meaning of their own.
-const PROVIDERS: [&str; 3] = ["openai", "self-hosted", "scripted"];
+const PROVIDERS: [&str; 4] = ["openai", "self-hosted", "scripted", "recorded"];
+
+/// Providers whose answers stand in a file of the agent's, and the key that names it.
+const FILES: [(&str, &str); 2] = [("scripted", "script"), ("recorded", "recording")];
 
 /// A model that an agent asks.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +28,8 @@ pub(crate) enum ModelConfig {
     Served(ServedModel),
     /// Its answers stand in this file.
     Scripted(PathBuf),
+    /// It answers, and its tools do, as the first conversation of this file has it.
+    Recorded(PathBuf),
 }
 
 /// A model behind an OpenAI-compatible endpoint.
@@ -37,6 +43,8 @@ pub(crate) struct ServedModel {
     pub(crate) api_base: String,
     /// The key, where one is given.
     pub(crate) api_key: Option<Secret>,
+    /// How it is asked.
+    pub(crate) client: ClientConfig,
     /// Other keys of the entry, for the provider.
     pub(crate) passed_on: Object,
 }
@@ -49,6 +57,7 @@ impl fmt::Debug for ServedModel {
             .field("model", &self.model)
             .field("api_base", &self.api_base)
             .field("api_key", &self.api_key)
+            .field("client", &self.client)
             .field("passed_on", &self.passed_on.keys().collect::<Vec<_>>())
             .finish()
     }
@@ -66,36 +75,42 @@ impl Resolver<'_> {
     pub(super) fn resolve(&self, entry: &Fields<'_>, report: &mut Report) -> Option<ModelConfig> {
         let field = entry.require("provider", report)?;
         let provider = report.text(&field)?;
-        if provider == "scripted" {
-            return self.scripted(entry, report).map(ModelConfig::Scripted);
+        for (other, key) in FILES.into_iter().filter(|(other, key)| *other != provider && entry.get(key).is_some()) {
+            let message = format!("`{key}` has no effect: the provider is `{provider}`");
+            report.warning("misplaced-key", entry.place(key), message, format!("only `{other}` has a `{key}`"));
         }
-        if entry.get("script").is_some() {
-            let message = format!("`script` has no effect: the provider is `{provider}`");
-            report.warning("misplaced-key", entry.place("script"), message, "only `scripted` has a script".to_owned());
+        match &*provider {
+            "scripted" => return self.file(entry, FILES[0], report).map(ModelConfig::Scripted),
+            "recorded" => return self.file(entry, FILES[1], report).map(ModelConfig::Recorded),
+            _ => {}
         }
         let model = entry.require("model", report).and_then(|model| self.variables.text(&model, report));
         let api_base = self.api_base(entry, &field, &provider, report);
         let api_key = self.api_key(entry, &provider, report);
+        let client = client::read(entry, &self.variables, report);
         let passed_on = self.passed_on(entry, report);
         Some(ModelConfig::Served(ServedModel {
             provider,
             model: model?,
             api_base: api_base?,
             api_key: api_key?,
+            client: client?,
             passed_on: passed_on?,
         }))
     }
 
-    fn scripted(&self, entry: &Fields<'_>, report: &mut Report) -> Option<PathBuf> {
-        for (key, field) in entry.all().filter(|(key, _)| !["provider", "model", "script"].contains(key)) {
-            let message = format!("`{}` has no effect: the provider is `scripted`", field.name);
+    /// The file that a provider's answers stand in.
+    fn file(&self, entry: &Fields<'_>, (provider, named): (&str, &str), report: &mut Report) -> Option<PathBuf> {
+        let told = |key: &str| key == "provider" || key == "model" || FILES.iter().any(|(_, file)| *file == key);
+        for (key, field) in entry.all().filter(|(key, _)| !told(key)) {
+            let message = format!("`{}` has no effect: the provider is `{provider}`", field.name);
             report.warning("misplaced-key", entry.place(key), message, None);
         }
-        let field = entry.require("script", report)?;
+        let field = entry.require(named, report)?;
         let text = self.variables.text(&field, report)?;
         let below = Path::new(&text).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if !below {
-            let hint = "give a path below the agent's folder, such as `script.yml`".to_owned();
+            let hint = "give a path below the agent's folder, such as `answers/file`".to_owned();
             report.error(
                 "invalid-value",
                 field.node.place,
@@ -125,7 +140,7 @@ impl Resolver<'_> {
             let hint = match near(provider, PROVIDERS.into_iter()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "supported are `openai`, `self-hosted` and any other with the `api_base` of an OpenAI-compatible server, \
-                         and `scripted`"
+                         `scripted` and `recorded`"
                     .to_owned(),
             };
             let message = format!("The provider `{provider}` is not supported without `api_base`");
@@ -181,7 +196,7 @@ impl Resolver<'_> {
     }
 
     fn passed_on(&self, entry: &Fields<'_>, report: &mut Report) -> Option<Object> {
-        let others = entry.all().filter(|(key, _)| !MODEL.keys.contains(key));
+        let others = entry.all().filter(|(key, _)| !MODEL.keys.contains(key) && !client::is_of_client(key));
         let read = others.map(|(key, field)| Some((key.to_owned(), self.variables.json(&field, report)?)));
         // All are read before one that is wrong counts, so that each is told.
         read.collect::<Vec<_>>().into_iter().collect()
@@ -190,6 +205,8 @@ impl Resolver<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::super::testing::{config, config_in};
@@ -213,20 +230,50 @@ mod tests {
     fn variables_are_put_in_place_and_other_keys_are_passed_on() {
         let read = model(
             "{provider: self-hosted, model: qwen, api_base: 'https://${HOST}:8000/v1/', api_key: '${KEY}', temperature: 0.2, \
-             extra_headers: {X-Key: 'a ${KEY} b'}}",
+             metadata: {key: 'a ${KEY} b'}}",
         );
-        let Value::Object(passed_on) = json!({"temperature": 0.2, "extra_headers": {"X-Key": "a k-123 b"}}) else {
-            panic!()
-        };
+        let Value::Object(passed_on) = json!({"temperature": 0.2, "metadata": {"key": "a k-123 b"}}) else { panic!() };
         let expected = ServedModel {
             provider: "self-hosted".to_owned(),
             model: "qwen".to_owned(),
             api_base: "https://models.local:8000/v1".to_owned(),
             api_key: Some(Secret::new("k-123".to_owned())),
+            client: ClientConfig::default(),
             passed_on,
         };
         assert_eq!(read, ModelConfig::Served(expected));
         assert!(!format!("{read:?}").contains("k-123"));
+    }
+
+    #[test]
+    fn how_a_model_is_asked_is_no_part_of_the_body() {
+        let ModelConfig::Served(read) = model(
+            "{provider: openai, model: x, api_key_env: KEY, timeout: 2.5, num_retries: 4, organization: acme, extra_headers: \
+             {X-Key: 'a ${KEY}'}}",
+        ) else {
+            panic!()
+        };
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = ClientConfig {
+            timeout: Some(Duration::from_millis(2500)),
+            retries: Some(4),
+            headers: vec![header("OpenAI-Organization", "acme"), header("X-Key", "a k-123")],
+        };
+        assert_eq!((&read.client, read.passed_on.len()), (&expected, 0));
+        assert!(!format!("{read:?}").contains("k-123"));
+        assert_eq!(
+            told(
+                "{provider: openai, model: x, api_key_env: KEY, timeout: soon, num_retries: -1, api_version: '1', headers: [a]}"
+            ),
+            [
+                "integrations.yml:5:65: error[wrong-type]: `model_groups[0].models[0].timeout` is a text, expected a number of \
+                 seconds",
+                "integrations.yml:5:84: error[invalid-value]: `model_groups[0].models[0].num_retries` is -1, not from 0 to 20",
+                "integrations.yml:5:88: warning[unsupported-key]: `api_version` has no effect: the endpoint is asked as \
+                 OpenAI's own is\n  hint: name the whole address in `api_base`",
+                "integrations.yml:5:115: error[wrong-type]: `model_groups[0].models[0].headers` is a list, expected a mapping",
+            ]
+        );
     }
 
     #[test]
@@ -248,8 +295,8 @@ mod tests {
             told("{provider: cohere, model: command}"),
             [
                 "integrations.yml:5:20: error[unsupported-provider]: The provider `cohere` is not supported without `api_base`\n  \
-              hint: supported are `openai`, `self-hosted` and any other with the `api_base` of an OpenAI-compatible server, and \
-              `scripted`"
+              hint: supported are `openai`, `self-hosted` and any other with the `api_base` of an OpenAI-compatible server, `scripted` \
+              and `recorded`"
             ]
         );
         assert_eq!(
@@ -315,7 +362,7 @@ mod tests {
                 "integrations.yml:5:56: warning[unknown-key]: `model_groups[0].models[0].api_bas` is passed on as it is: it is \
                  no known key\n  hint: did you mean `api_base`?",
                 "integrations.yml:5:77: warning[misplaced-key]: `script` has no effect: the provider is `openai`\n  hint: only \
-                 `scripted` has a script",
+                 `scripted` has a `script`",
             ]
         );
     }
@@ -332,7 +379,7 @@ mod tests {
             told("{provider: scripted, script: ../script.yml, temperature: 1}"),
             [
                 "integrations.yml:5:38: error[invalid-value]: `model_groups[0].models[0].script` leaves the agent's folder\n  \
-                 hint: give a path below the agent's folder, such as `script.yml`",
+                 hint: give a path below the agent's folder, such as `answers/file`",
                 "integrations.yml:5:53: warning[misplaced-key]: `model_groups[0].models[0].temperature` has no effect: the \
                  provider is `scripted`",
             ]

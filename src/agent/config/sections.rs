@@ -60,7 +60,7 @@ pub(super) const MODEL: Section = Section {
     ..within(
         INTEGRATIONS_FILE,
         "model_groups[].models[]",
-        &["provider", "model", "api_base", "api_key", "api_key_env", "script"],
+        &["provider", "model", "api_base", "api_key", "api_key_env", "script", "recording"],
     )
 };
 
@@ -194,6 +194,7 @@ mod tests {
             let provider = match key {
                 "provider" => "",
                 "script" => "provider: scripted, ",
+                "recording" => "provider: recorded, ",
                 _ => "provider: openai, ",
             };
             return format!(

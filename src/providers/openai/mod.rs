@@ -37,6 +37,7 @@ pub struct OpenAiModel {
     settings: OpenAiSettings,
     url: Url,
     authorization: Option<HeaderValue>,
+    headers: HeaderMap,
     client: Client,
     blame: Blame,
 }
@@ -46,6 +47,7 @@ impl OpenAiModel {
     pub fn new(mut settings: OpenAiSettings) -> Result<Self, SettingsError> {
         let url = settings.url()?;
         let authorization = settings.authorization()?;
+        let headers = settings.further_headers()?;
         // The first in the process stays. `ring` is built in 8 s, `aws-lc-rs` in 130 s (two busy cores).
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
@@ -62,7 +64,7 @@ impl OpenAiModel {
             .map_err(|error| SettingsError::Client { model: settings.name.clone(), reason: blame::cause(&error) })?;
         let address = url.origin().ascii_serialization();
         let blame = Blame { model: settings.name.clone(), address, key: settings.api_key.take() };
-        Ok(Self { settings, url, authorization, client, blame })
+        Ok(Self { settings, url, authorization, headers, client, blame })
     }
 
     async fn asked(&self, request: &ModelRequest, tokens: Option<Tokens<'_>>) -> Result<ModelReply, ModelError> {
@@ -76,6 +78,7 @@ impl OpenAiModel {
         let began = Instant::now();
         let mut post = Request::new(reqwest::Method::POST, self.url.clone());
         post.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        post.headers_mut().extend(self.headers.clone());
         if let Some(authorization) = &self.authorization {
             post.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }

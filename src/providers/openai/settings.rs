@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::HeaderValue;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::conversation::Object;
 
@@ -19,6 +19,8 @@ pub struct OpenAiSettings {
     pub api_base: String,
     /// The key, sent as a bearer token; white space around it is cut, and an empty one is none.
     pub api_key: Option<String>,
+    /// Further headers of every request, such as a gateway asks for.
+    pub headers: Vec<(String, String)>,
     /// Further keys of the request's body. What a call sets wins; what the client itself writes cannot be replaced.
     pub extra: Object,
     /// How long the connection may take: 10 s.
@@ -45,6 +47,7 @@ impl OpenAiSettings {
             model: model.into(),
             api_base: api_base.into(),
             api_key: None,
+            headers: Vec::new(),
             extra: Object::new(),
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_mins(1),
@@ -79,12 +82,29 @@ impl OpenAiSettings {
     }
 }
 
+impl OpenAiSettings {
+    /// The further headers, read.
+    pub(super) fn further_headers(&self) -> Result<HeaderMap, SettingsError> {
+        let read = |(name, value): &(String, String)| {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            // It may hold a key.
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        };
+        let header = |header: &(String, String)| {
+            read(header).ok_or_else(|| SettingsError::Header { model: self.name.clone(), name: header.0.clone() })
+        };
+        self.headers.iter().map(header).collect()
+    }
+}
+
 impl fmt::Debug for OpenAiSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenAiSettings")
             .field("name", &self.name)
             .field("model", &self.model)
             .field("api_base", &self.api_base)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("extra", &self.extra)
             .field("connect_timeout", &self.connect_timeout)
             .field("first_byte_timeout", &self.first_byte_timeout)
@@ -118,6 +138,16 @@ pub enum SettingsError {
     Key {
         /// The model.
         model: String,
+    },
+    /// A header cannot be sent.
+    #[error(
+        "The header `{name}` of the model `{model}` cannot be sent\n  hint: a name has letters, digits and `-`, a value no line break"
+    )]
+    Header {
+        /// The model.
+        model: String,
+        /// The header's name.
+        name: String,
     },
     /// The system gives no HTTP client.
     #[error(

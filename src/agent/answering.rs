@@ -1,0 +1,41 @@
+//! Who answers: the model that `integrations.yml` names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::config::{self, AgentConfig, ModelConfig};
+use super::error::Error;
+use crate::providers::{OpenAiModel, OpenAiSettings, RecordedConversation, ScriptedModel};
+use crate::step::Model;
+
+/// A model, and the tools that answer with it where they are not the agent's own.
+pub(super) struct Answering {
+    pub(super) model: Arc<dyn Model>,
+    /// Those of a recording.
+    pub(super) toolbox: Option<RecordedConversation>,
+}
+
+/// The first model of the configured group.
+pub(super) fn answering(config: &AgentConfig, root: &Path) -> Result<Answering, Error> {
+    let models = config.llm.as_ref().map(|llm| llm.models.as_slice()).unwrap_or_default();
+    let model: Arc<dyn Model> = match models.first() {
+        Some(ModelConfig::Scripted(file)) => Arc::new(ScriptedModel::new(config::script(file)?)),
+        Some(ModelConfig::Recorded(file)) => {
+            let recorded = config::recording(file)?;
+            return Ok(Answering { model: Arc::new(recorded.clone()), toolbox: Some(recorded) });
+        }
+        Some(ModelConfig::Served(served)) => {
+            let mut settings = OpenAiSettings::new(&served.model, &served.model, &served.api_base);
+            settings.api_key = served.api_key.as_ref().map(|key| key.reveal().to_owned());
+            settings.extra.clone_from(&served.passed_on);
+            settings.headers.clone_from(&served.client.headers);
+            settings.retries = served.client.retries.unwrap_or(settings.retries);
+            if let Some(timeout) = served.client.timeout {
+                (settings.first_byte_timeout, settings.total_timeout) = (timeout, timeout);
+            }
+            Arc::new(OpenAiModel::new(settings)?)
+        }
+        None => return Err(Error::NoModel(root.to_owned())),
+    };
+    Ok(Answering { model, toolbox: None })
+}
