@@ -61,7 +61,7 @@ pub use step::{
     Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,
     RequestedCall, Tokens, Usage,
 };
-pub use tools::{NoTools, TOOL_TIMEOUT, Tool, ToolContext, ToolOutput, ToolSource, ToolSpec, Toolbox};
+pub use tools::{NoTools, TOOL_TIMEOUT, Tool, ToolContext, ToolOutput, ToolSource, ToolSpec, Toolbox, Utterance};
 pub use turn::{
     ConversationStore, FixedResponses, MemoryStore, Rendered, Response, Responses, Said, StoreError, TurnEngine,
     TurnEngineBuilder, TurnEvent, TurnInput, TurnStream,

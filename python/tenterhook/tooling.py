@@ -13,6 +13,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 from tenterhook import _engine
 from tenterhook.mantle.orchestration.turn_context import current
 from tenterhook.mantle.tools.decorator import ToolContext
+from tenterhook.mantle.tools.events import event_of
 from tenterhook.mantle.tools.result import ToolResult
 from tenterhook.registration import Problem
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from tenterhook.mantle.payloads import ToolCallPayload
+    from tenterhook.mantle.tools.decorator import Utterance
+    from tenterhook.mantle.tools.events import Event
 
 __all__ = ["FoundTool", "find_tools"]
 
@@ -113,8 +116,22 @@ class _Turn:
     def __init__(self, invocation: int) -> None:
         self._invocation = invocation
 
-    def say(self, text: str) -> None:
-        _engine.tool_says(self._invocation, text)
+    def say(self, utterance: Utterance) -> None:
+        if not isinstance(utterance["text"], str):
+            raise TypeError(f"What is said is a text, not `{type(utterance['text']).__name__}`")
+        _engine.tool_says(self._invocation, json.dumps(utterance, allow_nan=False))
+
+    def write(self, piece: str) -> None:
+        _engine.tool_writes(self._invocation, piece)
+
+    def set_buttons(self, buttons: list[dict[str, Any]]) -> None:
+        _engine.tool_sets_buttons(self._invocation, json.dumps(buttons, allow_nan=False))
+
+    def events(self) -> list[Event]:
+        return [event_of(event) for event in json.loads(_engine.tool_events(self._invocation))]
+
+    def model(self) -> str:
+        return _engine.tool_model(self._invocation)
 
     def is_cancelled(self) -> bool:
         return _engine.tool_is_cancelled(self._invocation)

@@ -12,7 +12,7 @@ use crate::dispatch::{Answer, Registered, Withdraw};
 use crate::hooks::{AnyPayload, FailureCause, Payload as _, ToolCallPayload};
 use crate::python::PyHandler;
 use crate::telemetry::TURN;
-use crate::tools::{Invocation, Tool, ToolContext, ToolOutput, ToolSpec, Toolbox};
+use crate::tools::{Invocation, Said, Tool, ToolContext, ToolOutput, ToolSpec, Toolbox};
 
 /// Under these names a tool's module tells its result (`tenterhook.tooling`).
 const RESULT: &str = "llm_response";
@@ -72,16 +72,23 @@ impl Tool for AgentTool {
             let answer = loop {
                 tokio::select! {
                     biased;
-                    Some(text) = invocation.said.recv() => context.send(text).await,
+                    Some(said) = invocation.said.recv() => hear(&*context, said).await,
                     answer = &mut told => break answer,
                 }
             };
             // What it said last stands before its result.
-            while let Ok(text) = invocation.said.try_recv() {
-                context.send(text).await;
+            while let Ok(said) = invocation.said.try_recv() {
+                hear(&*context, said).await;
             }
             self.output(answer.unwrap_or(Answer::Failure(FailureCause::Lost)), given)
         })
+    }
+}
+
+async fn hear(context: &dyn ToolContext, said: Said) {
+    match said {
+        Said::Whole(utterance) => context.send(utterance).await,
+        Said::Piece(piece) => context.write(&piece),
     }
 }
 

@@ -38,6 +38,9 @@ pub enum Event {
         /// Its buttons.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         buttons: Vec<Object>,
+        /// Whatever else a channel may make use of.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        metadata: Object,
         /// A hook has rejected it: it is kept, and neither the user nor a model has seen it.
         #[serde(default, skip_serializing_if = "is_false")]
         discarded: bool,
@@ -147,6 +150,7 @@ mod tests {
             text: text.into(),
             response: None,
             buttons: Vec::new(),
+            metadata: Object::new(),
             discarded,
         };
         let asked = |text: &str, discarded| Event::UserMessage { text: text.into(), message_id: None, discarded };

@@ -10,7 +10,6 @@ use super::crew::Strike;
 use super::error::Error;
 use super::lane::{Job, Lane};
 use super::loading::{Assistant, LoadOrder};
-use crate::tools;
 
 /// How the interpreter is chosen, the first that is there: asked for, `VIRTUAL_ENV`, `.venv` beside the agent, `python3`.
 #[derive(Clone, Debug, Default)]
@@ -32,20 +31,7 @@ pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<LoadOrder>()?;
     module.add_class::<Strike>()?;
     module.add_class::<Assistant>()?;
-    module.add_function(wrap_pyfunction!(tool_says, module)?)?;
-    module.add_function(wrap_pyfunction!(tool_is_cancelled, module)?)
-}
-
-/// A tool says something to the user.
-#[pyfunction]
-fn tool_says(invocation: u64, text: String) {
-    tools::says(invocation, text);
-}
-
-/// Whether nobody waits for a tool any more.
-#[pyfunction]
-fn tool_is_cancelled(invocation: u64) -> bool {
-    tools::is_cancelled(invocation)
+    super::tool_calls::fill_module(module)
 }
 
 /// Starts the interpreter, if this process has none yet, and the assistant that starts lanes.

@@ -18,6 +18,7 @@ mod originals;
 mod raw;
 mod stacks;
 mod to_python;
+mod tool_calls;
 
 pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use console::{ConsoleLogs, console, finish, wind_up};

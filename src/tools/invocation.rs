@@ -6,10 +6,19 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::ToolContext;
+use super::{ToolContext, Utterance};
+
+/// What a tool says.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// All of a text.
+    Whole(Utterance),
+    /// A piece of one.
+    Piece(String),
+}
 
 struct Open {
-    says: UnboundedSender<String>,
+    says: UnboundedSender<Said>,
     context: Arc<dyn ToolContext>,
 }
 
@@ -21,7 +30,7 @@ pub(crate) struct Invocation {
     /// Its number.
     pub(crate) number: u64,
     /// What the tool says.
-    pub(crate) said: UnboundedReceiver<String>,
+    pub(crate) said: UnboundedReceiver<Said>,
 }
 
 impl Invocation {
@@ -42,17 +51,21 @@ impl Drop for Invocation {
 }
 
 /// A tool says something; what comes after its call is over nobody hears.
-pub(crate) fn says(number: u64, text: String) {
+pub(crate) fn says(number: u64, said: Said) {
     let says = lock().get(&number).map(|open| open.says.clone());
     if let Some(says) = says {
-        let _ = says.send(text);
+        let _ = says.send(said);
     }
 }
 
 /// Whether nobody waits for a tool any more.
 pub(crate) fn is_cancelled(number: u64) -> bool {
-    let context = lock().get(&number).map(|open| Arc::clone(&open.context));
-    context.is_none_or(|context| context.is_cancelled())
+    context_of(number).is_none_or(|context| context.is_cancelled())
+}
+
+/// The turn of a call, as long as it is under way.
+pub(crate) fn context_of(number: u64) -> Option<Arc<dyn ToolContext>> {
+    lock().get(&number).map(|open| Arc::clone(&open.context))
 }
 
 fn lock() -> MutexGuard<'static, HashMap<u64, Open>> {

@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::conversation::{Object, text_of_value};
+use crate::conversation::{Event, Object, text_of_value};
 
-pub(crate) use invocation::{Invocation, is_cancelled, says};
+pub(crate) use invocation::{Invocation, Said, context_of, is_cancelled, says};
 
 /// What a model is told of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,10 +88,47 @@ pub trait ToolContext: Send + Sync {
     fn sender_id(&self) -> &str;
 
     /// Says something to the user at once.
-    fn send(&self, text: String) -> BoxFuture<'_, ()>;
+    fn send(&self, utterance: Utterance) -> BoxFuture<'_, ()>;
 
     /// Whether the turn has been cancelled: what it would do now nobody waits for.
     fn is_cancelled(&self) -> bool;
+
+    /// Shows a piece of a text that is sent as a whole when all its pieces are written. Where a hook may still change the text, nothing is
+    /// shown before.
+    fn write(&self, _piece: &str) {}
+
+    /// Buttons for the next text that is said in the turn, whoever says it.
+    fn set_buttons(&self, _buttons: Vec<Object>) {}
+
+    /// What has happened in the conversation, the turn that runs included.
+    fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// The name of the model that the agent asks.
+    fn model(&self) -> String {
+        String::new()
+    }
+}
+
+/// What a tool says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Utterance {
+    /// The text.
+    pub text: String,
+    /// Its buttons.
+    pub buttons: Vec<Object>,
+    /// Whatever else a channel may make use of.
+    pub metadata: Object,
+    /// Whether its pieces have been written before.
+    pub streamed: bool,
+}
+
+impl<T: Into<String>> From<T> for Utterance {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
 }
 
 /// Something that can be called. It never fails but by [`ToolOutput::is_error`].

@@ -62,6 +62,9 @@ pub enum TurnEvent {
         response: Option<String>,
         /// Its buttons.
         buttons: Vec<Object>,
+        /// Whatever else a channel may make use of.
+        #[serde(skip_serializing_if = "Object::is_empty")]
+        metadata: Object,
         /// Whether all of it came in tokens before.
         streamed: bool,
     },

@@ -22,7 +22,7 @@ use crate::dispatch::sleep;
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{Asked, Call, Completion, Incoming, Preflight, complete, incoming, preflight, result, search};
 use crate::telemetry::TURN;
-use crate::tools::{Tool, ToolOutput, ToolSource, ToolSpec};
+use crate::tools::{Tool, ToolOutput, ToolSource, ToolSpec, Utterance};
 
 /// The engine tool that searches the references.
 const SEARCH: &str = "search_knowledge";
@@ -203,7 +203,7 @@ impl Turn<'_> {
         let streamed = heard.into_inner();
         if calls.is_empty() {
             if let Some(text) = text {
-                voice.say(&text, streamed).await;
+                voice.say(Utterance { streamed, ..text.into() }).await;
             }
             return Some(TurnStatus::Completed);
         }
@@ -216,7 +216,7 @@ impl Turn<'_> {
             Preflight::Failed => return Some(self.fails(Response::ToolCallHookError).await),
         };
         if let Some(text) = text {
-            voice.say(&text, streamed).await;
+            voice.say(Utterance { streamed, ..text.into() }).await;
         }
         let listens = calls.iter().all(|call| call.tool_name == LISTEN);
         self.latched |= calls.iter().any(|call| call.tool_name == SEARCH);

@@ -11,8 +11,10 @@ use super::event::TurnEvent;
 use super::responses::{Rendered, Response};
 use super::running::Cancel;
 use crate::conversation::{Event, Object};
+use crate::hooks::Point;
 use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, Ran, Witness, complete, outgoing};
-use crate::tools::ToolContext;
+use crate::telemetry::TURN;
+use crate::tools::{ToolContext, Utterance};
 
 /// What a turn has to keep. What is in `done` is whole at any time: a call never stands there without its result.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(super) struct Kept {
     /// What tools have said while a batch runs: it is kept after the batch, since a result has to follow its call.
     during: Vec<Event>,
     in_batch: bool,
+    /// Buttons that the next text gets.
+    buttons: Vec<Object>,
 }
 
 impl Kept {
@@ -73,13 +77,15 @@ impl Voice {
     }
 
     /// Says a completed text of the model's or a tool's.
-    pub(super) async fn say(&self, text: &str, streamed: bool) {
-        match outgoing(self.hooked(), text).await {
-            Outgoing::Say(text) => self.utter(Rendered { text, ..Rendered::default() }, None, streamed),
+    pub(super) async fn say(&self, mut said: Utterance) {
+        let buttons = std::mem::take(&mut self.kept().buttons);
+        if said.buttons.is_empty() {
+            said.buttons = buttons;
+        }
+        match outgoing(self.hooked(), &said.text).await {
+            Outgoing::Say(text) => self.utter(Utterance { text, ..said }, None),
             Outgoing::Rejected { response } => {
-                let discarded =
-                    Event::BotMessage { text: text.to_owned(), response: None, buttons: Vec::new(), discarded: true };
-                self.kept().say(discarded);
+                self.kept().say(bot_message(said, None, true));
                 self.fall_back(Response::OutgoingRejected, response).await;
             }
         }
@@ -88,7 +94,7 @@ impl Voice {
     /// Says a fixed response of the engine's; no hook sees what is said because of a hook.
     pub(super) async fn fall_back(&self, response: Response, instead: Option<String>) {
         if let Some(text) = instead {
-            self.utter(Rendered { text, ..Rendered::default() }, Some(response), false);
+            self.utter(text.into(), Some(response.name()));
             return;
         }
         let built_in = || Rendered { text: response.text().to_owned(), ..Rendered::default() };
@@ -96,7 +102,8 @@ impl Voice {
         if rendered.rephrase {
             rendered.text = self.rephrased(&rendered.text).await;
         }
-        self.utter(rendered, Some(response), false);
+        let Rendered { text, buttons, .. } = rendered;
+        self.utter(Utterance { text, buttons, ..Utterance::default() }, Some(response.name()));
     }
 
     /// A text in the model's own words, or as it is where the model or a hook gives none.
@@ -119,17 +126,17 @@ impl Voice {
         }
     }
 
-    fn utter(&self, rendered: Rendered, response: Option<Response>, streamed: bool) {
-        let Rendered { text, buttons, .. } = rendered;
-        let response = response.map(|response| response.name().to_owned());
-        self.kept().say(Event::BotMessage {
-            text: text.clone(),
-            response: response.clone(),
-            buttons: buttons.clone(),
-            discarded: false,
-        });
-        self.tell(TurnEvent::Message { text, response, buttons, streamed });
+    fn utter(&self, said: Utterance, response: Option<&str>) {
+        let response = response.map(str::to_owned);
+        self.kept().say(bot_message(said.clone(), response.clone(), false));
+        let Utterance { text, buttons, metadata, streamed } = said;
+        self.tell(TurnEvent::Message { text, response, buttons, metadata, streamed });
     }
+}
+
+fn bot_message(said: Utterance, response: Option<String>, discarded: bool) -> Event {
+    let Utterance { text, buttons, metadata, .. } = said;
+    Event::BotMessage { text, response, buttons, metadata, discarded }
 }
 
 impl Witness for Voice {
@@ -148,8 +155,33 @@ impl ToolContext for Voice {
         &self.identity.sender_id
     }
 
-    fn send(&self, text: String) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.say(&text, false).await })
+    fn send(&self, utterance: Utterance) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.say(utterance).await })
+    }
+
+    fn write(&self, piece: &str) {
+        if !self.engine.hooks.modifies(Point::OutgoingText) {
+            self.tell(TurnEvent::Token { text: piece.to_owned() });
+        }
+    }
+
+    fn set_buttons(&self, buttons: Vec<Object>) {
+        self.kept().buttons = buttons;
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let past = self.engine.store.events(&self.identity.sender_id);
+        let mut events = past.unwrap_or_else(|error| {
+            tracing::error!(target: TURN, "A tool does not see the conversation: {error}");
+            Vec::new()
+        });
+        let kept = self.kept();
+        events.extend(kept.done.iter().chain(&kept.during).cloned());
+        events
+    }
+
+    fn model(&self) -> String {
+        self.engine.model.name().to_owned()
     }
 
     fn is_cancelled(&self) -> bool {

@@ -201,6 +201,46 @@ async fn what_a_tool_says_is_heard_before_its_result() {
 }
 
 #[tokio::test]
+async fn a_tool_streams_texts_sets_buttons_and_sees_what_has_happened() {
+    let source = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Talks')
+async def talk(context: ToolContext = None) -> ToolResult:
+    async with context.stream(metadata={'pace': 'slow'}) as text:
+        await text.write('piece ')
+        await text.write('by piece')
+        text.set_buttons([{'title': 'Yes', 'payload': '/yes'}])
+    await context.send('whole', buttons=[{'title': 'No', 'payload': '/no'}])
+    context.set_buttons([{'title': 'Next', 'payload': '/next'}])
+    # What it says itself is on its way, and may be among them already.
+    seen = [(type(event).__name__, event.text) for event in context.events[:1]]
+    return ToolResult(llm_response={'seen': seen, 'model': context.model})
+";
+    let scene = scene(&[("tools.py", source)], "talk", json!({}));
+    let events: Vec<_> = scene.agent.engine.turn(TurnInput::new("s", "hello")).collect().await;
+    let shown: Vec<_> = events
+        .iter()
+        .filter(|event| matches!(event, TurnEvent::Token { .. } | TurnEvent::Message { .. }))
+        .map(|event| json!(event))
+        .collect();
+    let button = |title: &str, payload: &str| json!([{"title": title, "payload": payload}]);
+    let seen = r#"{"seen":[["UserUttered","hello"]],"model":"calls"}"#;
+    let message = |text: &str, buttons: Value, streamed: bool| json!({"event": "message", "text": text, "response": null, "buttons": buttons, "streamed": streamed});
+    let mut streamed = message("piece by piece", button("Yes", "/yes"), true);
+    streamed["metadata"] = json!({"pace": "slow"});
+    let expected = [
+        json!({"event": "token", "text": "piece "}),
+        json!({"event": "token", "text": "by piece"}),
+        streamed,
+        message("whole", button("No", "/no"), false),
+        message(seen, button("Next", "/next"), false),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test]
 async fn a_tool_that_takes_too_long_or_blocks_is_given_up_and_the_next_turn_goes_on() {
     let scene = tools("slow", json!({}));
     assert_eq!(scene.heard().await, ["`slow` was not done after 1000 ms"]);

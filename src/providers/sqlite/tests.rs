@@ -23,7 +23,13 @@ fn object(value: Value) -> Object {
 }
 
 fn said(text: impl Into<String>) -> Event {
-    Event::BotMessage { text: text.into(), response: None, buttons: Vec::new(), discarded: false }
+    Event::BotMessage {
+        text: text.into(),
+        response: None,
+        buttons: Vec::new(),
+        metadata: Object::new(),
+        discarded: false,
+    }
 }
 
 fn asked(text: impl Into<String>) -> Event {
@@ -76,6 +82,7 @@ fn events_of_all_kinds_come_back_in_order() {
             text: "Which?".into(),
             response: Some("utter_which".into()),
             buttons: vec![object(json!({"title": "A", "payload": "/a"}))],
+            metadata: object(json!({"voice": "slow"})),
             discarded: true,
         },
         Event::ToolCalls { calls: vec![call.clone().into(), call.into()] },

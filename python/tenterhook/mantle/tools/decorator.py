@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolContext", "ToolDefinitionError", "tool"]
+    from tenterhook.mantle.tools.events import Event
+
+__all__ = ["TextStream", "ToolContext", "ToolDefinitionError", "Utterance", "tool"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+Buttons: TypeAlias = Iterable[Mapping[str, Any]] | None
+
+
+def _buttons(buttons: Buttons) -> list[dict[str, Any]]:
+    return [dict(button) for button in buttons or ()]
 
 
 class ToolDefinitionError(TypeError):
@@ -36,11 +45,71 @@ def tool(*bare: Any, description: str = "") -> Callable[[F], F]:
 class Turn(Protocol):
     """The turn that a tool is called in."""
 
-    def say(self, text: str) -> None:
+    def say(self, utterance: Utterance) -> None:
         """Hands a text to the user."""
+
+    def write(self, piece: str) -> None:
+        """Hands a piece of a text to the user."""
+
+    def set_buttons(self, buttons: list[dict[str, Any]]) -> None:
+        """Buttons for the next text of the turn."""
+
+    def events(self) -> list[Event]:
+        """What has happened in the conversation."""
+
+    def model(self) -> str:
+        """The name of the agent's model."""
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for the tool any more."""
+
+
+class Utterance(TypedDict):
+    """What a tool says."""
+
+    text: str
+    buttons: list[dict[str, Any]]
+    metadata: dict[str, Any]
+    #: Whether its pieces have been written before.
+    streamed: bool
+
+
+@final
+class TextStream:
+    """A text that is written piece by piece: ``async with context.stream() as text: await text.write("...")``.
+
+    What was written is said as a whole at the end, also where an exception ends it; nothing is said where nothing was written.
+    """
+
+    __slots__ = ("_buttons", "_metadata", "_pieces", "_turn")
+
+    def __init__(self, turn: Turn, buttons: Buttons, metadata: Mapping[str, Any] | None) -> None:
+        self._turn = turn
+        self._pieces: list[str] = []
+        self._buttons = _buttons(buttons)
+        self._metadata = dict(metadata or {})
+
+    async def write(self, text: str) -> None:
+        """Shows a piece of the text at once, where no hook may still change it."""
+        self._pieces.append(text)
+        self._turn.write(text)
+        await asyncio.sleep(0)
+
+    def set_buttons(self, buttons: Buttons) -> None:
+        """The buttons of the text."""
+        self._buttons = _buttons(buttons)
+
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Whatever else a channel may make use of."""
+        self._metadata = dict(metadata)
+
+    async def __aenter__(self) -> TextStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        text = "".join(self._pieces)
+        if text:
+            self._turn.say({"text": text, "buttons": self._buttons, "metadata": self._metadata, "streamed": True})
 
 
 @final
@@ -63,10 +132,31 @@ class ToolContext:
         """Whether the turn has been cancelled: look before what cannot be undone."""
         return self._turn.is_cancelled()
 
-    async def send(self, text: str, *, buttons: Any = None, metadata: Any = None) -> None:
-        """Says something to the user at once; what is said stands before the model's next answer."""
-        self._turn.say(text)
+    @property
+    def events(self) -> list[Event]:
+        """What has happened in the conversation, the turn that runs included: a copy."""
+        return self._turn.events()
+
+    @property
+    def model(self) -> str:
+        """The name of the agent's model."""
+        return self._turn.model()
+
+    async def send(self, text: str, *, buttons: Buttons = None, metadata: Mapping[str, Any] | None = None) -> None:
+        """Says something to the user at once; what is said stands before the model's next answer.
+
+        ``buttons`` are mappings with ``title`` and ``payload``.
+        """
+        self._turn.say({"text": text, "buttons": _buttons(buttons), "metadata": dict(metadata or {}), "streamed": False})
         await asyncio.sleep(0)
+
+    def stream(self, *, buttons: Buttons = None, metadata: Mapping[str, Any] | None = None) -> TextStream:
+        """A text that is written piece by piece: ``async with context.stream() as text: await text.write("...")``."""
+        return TextStream(self._turn, buttons, metadata)
+
+    def set_buttons(self, buttons: Buttons) -> None:
+        """Buttons for the next text that is said in the turn, the model's answer included."""
+        self._turn.set_buttons(_buttons(buttons))
 
     def __repr__(self) -> str:
         return f"ToolContext({self._sender_id!r})"
