@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -43,6 +44,9 @@ class TurnEngine:
 
         Raises :class:`tenterhook.LoadError`.
         """
+        # What spans are left is sent before the process ends.
+        atexit.unregister(_engine.end_export)
+        atexit.register(_engine.end_export)
         root = Path(path).absolute()
         return cls(_engine.TurnEngine.load(root, store=None if store is None else Path(store)), root)
 

@@ -26,6 +26,7 @@ pub(super) fn answering(config: &AgentConfig, root: &Path) -> Result<Answering, 
         }
         Some(ModelConfig::Served(served)) => {
             let mut settings = OpenAiSettings::new(&served.model, &served.model, &served.api_base);
+            settings.provider.clone_from(&served.provider);
             settings.api_key = served.api_key.as_ref().map(|key| key.reveal().to_owned());
             settings.extra.clone_from(&served.passed_on);
             settings.headers.clone_from(&served.client.headers);

@@ -89,6 +89,7 @@ async fn hear(context: &dyn ToolContext, said: Said) {
     match said {
         Said::Whole(utterance) => context.send(utterance).await,
         Said::Piece(piece) => context.write(&piece),
+        Said::Buttons(buttons) => context.set_buttons(buttons),
     }
 }
 

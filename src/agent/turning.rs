@@ -14,6 +14,7 @@ use super::tooling::AgentTools;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::providers::{References, SqliteStore};
 use crate::step::{Identity, Model};
+use crate::telemetry::export;
 use crate::turn::{TurnEngine, TurnEngineBuilder};
 
 /// An agent that has been loaded.
@@ -111,7 +112,10 @@ impl AgentLoader {
         let open = if self.keeps_index { References::open_kept } else { References::open };
         let references = open(&root, config.chunking);
         references.refresh().map_err(Error::References)?;
+        let folder = root.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut builder = TurnEngineBuilder::new(model)
+            .name(config.id.clone().or(folder).unwrap_or_else(|| "agent".to_owned()))
+            .record_content(export::captures_content())
             .knowledge(references)
             .session_limit(session_limit)
             .max_iterations(if recorded { u64::MAX } else { config.max_iterations.into() })

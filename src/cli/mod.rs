@@ -121,7 +121,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
             return if error.use_stderr() { Status::Failed } else { Status::Clean };
         }
     };
-    logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
+    let _export = logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
     let done = match &cli.command {
         Command::Run(arguments) => run::run(arguments, &cli.global),
         Command::Chat(arguments) => chat::run(arguments, &cli.global),

@@ -24,6 +24,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<turns::TurnEngine>()?;
     module.add_class::<turns::Turn>()?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(turns::end_export, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,23 +1,38 @@
 //! The turn engine as Python sees it. A turn runs on threads of the engine's own, which never attach; its events come by letters.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use futures_util::StreamExt as _;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pythonize::{depythonize, pythonize};
 use tokio::runtime::Runtime;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::AbortHandle;
 
 use super::exceptions;
 use super::mailbox::{Content, Letter, Mailbox};
 use crate::agent::{HookEngine, LoadedAgent};
+use crate::telemetry::export;
 use crate::turn::{TurnEngine as Turns, TurnEvent, TurnInput};
 
 /// Threads that turns run on: they wait for models and tools, and do little themselves.
 const THREADS: usize = 2;
+
+/// What exports spans, where the environment asks for it.
+static EXPORT: Once = Once::new();
+static EXPORTS: Mutex<Option<export::Guard>> = Mutex::new(None);
+
+fn exporting() -> MutexGuard<'static, Option<export::Guard>> {
+    EXPORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends the spans that have not been sent; for the process's end.
+#[pyfunction]
+pub(super) fn end_export(py: Python<'_>) {
+    py.detach(|| drop(exporting().take()));
+}
 
 /// Where turns run; made at the first load, and never ended: the process's end ends it.
 fn runtime() -> PyResult<&'static Runtime> {
@@ -48,6 +63,7 @@ impl TurnEngine {
     #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
     fn load(py: Python<'_>, folder: PathBuf, store: Option<PathBuf>) -> PyResult<Self> {
         runtime()?;
+        EXPORT.call_once(|| *exporting() = export::start());
         let mut loader = Turns::loader(&folder).hooks(HookEngine::builder(&folder).spin(false));
         if let Some(store) = store {
             loader = loader.store(store);
@@ -90,7 +106,7 @@ impl TurnEngine {
                 }
             }
         });
-        Ok(Turn { events: Arc::new(Mutex::new(heard)), run: run.abort_handle() })
+        Ok(Turn { events: Arc::new(AsyncMutex::new(heard)), run: run.abort_handle() })
     }
 
     /// Cancels the turn of a conversation that runs.
@@ -115,7 +131,7 @@ impl TurnEngine {
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct Turn {
-    events: Arc<Mutex<mpsc::UnboundedReceiver<TurnEvent>>>,
+    events: Arc<AsyncMutex<mpsc::UnboundedReceiver<TurnEvent>>>,
     run: AbortHandle,
 }
 

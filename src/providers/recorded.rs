@@ -111,6 +111,10 @@ impl Model for RecordedConversation {
         "recorded"
     }
 
+    fn provider(&self) -> &'static str {
+        "recorded"
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,

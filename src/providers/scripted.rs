@@ -81,6 +81,10 @@ impl Model for ScriptedModel {
         "scripted"
     }
 
+    fn provider(&self) -> &'static str {
+        "scripted"
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,

@@ -31,10 +31,7 @@ fn tool_writes(invocation: u64, piece: String) {
 /// Buttons for the next text of the turn: a list of objects.
 #[pyfunction]
 fn tool_sets_buttons(invocation: u64, buttons: &str) -> PyResult<()> {
-    let buttons = read(buttons)?;
-    if let Some(context) = tools::context_of(invocation) {
-        context.set_buttons(buttons);
-    }
+    tools::says(invocation, Said::Buttons(read(buttons)?));
     Ok(())
 }
 

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-use tracing::Instrument as _;
+use serde_json::{Value, json};
 use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::hooks::{Hooked, Hooks, Passed, tell};
 use super::model::{Model, ModelError, ModelReply, ModelRequest, Tokens, Usage};
 use crate::conversation::Object;
 use crate::hooks::{ModelRequestPayload, ModelResponsePayload, Point};
-use crate::telemetry::TURN;
+use crate::telemetry::{TURN, fails};
 use crate::tools::ToolSpec;
 
 /// How often an empty answer is asked for again, with the request as the hooks have left it (Hooks document, `modify_model_request`).
@@ -92,20 +92,21 @@ pub(crate) async fn complete(
     };
     let request = ModelRequest { messages: payload.messages, tools: asked.tools, settings: payload.model_settings };
     let tokens = tokens.filter(|_| !buffers(hooked.hooks));
-    let mut reply = ModelReply::default();
+    let (mut reply, mut span) = (ModelReply::default(), Span::none());
     for _ in 0..=EMPTY_RETRIES {
-        let span = tracing::info_span!(
-            target: TURN, "chat", gen_ai.operation.name = "chat", gen_ai.request.model = model.name(),
-            gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
-        );
+        span = chat_span(hooked, model, tokens.is_some());
         let answered = model.complete(&request, tokens).instrument(span.clone()).await;
         if let Some(usage) = answered.as_ref().ok().and_then(|reply| reply.usage) {
-            span.record("gen_ai.usage.input_tokens", usage.input);
-            span.record("gen_ai.usage.output_tokens", usage.output);
+            // Signed: an unsigned number would be exported as a text.
+            span.record("gen_ai.usage.input_tokens", usage.input.cast_signed());
+            span.record("gen_ai.usage.output_tokens", usage.output.cast_signed());
         }
         match answered {
             Ok(answered) => reply = answered,
-            Err(error) => return Completion::NoAnswer(error),
+            Err(error) => {
+                fails(&span, &error.kind());
+                return Completion::NoAnswer(error);
+            }
         }
         if !reply.is_empty() {
             break;
@@ -116,7 +117,32 @@ pub(crate) async fn complete(
         let message = format!("it answered nothing {} times", EMPTY_RETRIES + 1);
         return Completion::NoAnswer(ModelError::Broken { model: model.name().to_owned(), message });
     }
-    respond(hooked, reply, new_id).await
+    if !hooked.witness.records_content() {
+        // The hooks' own time is not the model's.
+        drop(span);
+        return respond(hooked, reply, new_id).await;
+    }
+    span.record("gen_ai.input.messages", json!(request.messages).to_string());
+    let completion = respond(hooked, reply, new_id).await;
+    if let Completion::Answered { text, calls, .. } = &completion {
+        let calls: Vec<_> = calls.iter().map(Call::as_object).collect();
+        span.record(
+            "gen_ai.output.messages",
+            json!([{"role": "assistant", "content": text, "tool_calls": calls}]).to_string(),
+        );
+    }
+    completion
+}
+
+fn chat_span(hooked: Hooked<'_>, model: &dyn Model, streams: bool) -> Span {
+    tracing::info_span!(
+        target: TURN, "chat", otel.name = format!("chat {}", model.name()), otel.kind = "client", otel.status_code = Empty,
+        error.type = Empty, gen_ai.operation.name = "chat", gen_ai.provider.name = model.provider(),
+        gen_ai.request.model = model.name(), gen_ai.request.stream = streams,
+        gen_ai.conversation.id = hooked.identity.sender_id,
+        gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
+        gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
+    )
 }
 
 async fn respond(hooked: Hooked<'_>, reply: ModelReply, new_id: &(dyn Fn() -> String + Send + Sync)) -> Completion {

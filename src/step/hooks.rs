@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::conversation::{CallInfo, ChannelInfo};
 use crate::hooks::{AnyPayload, Changed, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
-use crate::telemetry::TURN;
+use crate::telemetry::{TURN, fails};
 
 /// Calls an agent's hooks.
 pub trait Hooks: Send + Sync {
@@ -83,6 +84,11 @@ pub(crate) trait Witness: Send + Sync {
         false
     }
 
+    /// Whether spans are to show content.
+    fn records_content(&self) -> bool {
+        false
+    }
+
     /// A modify hook has run.
     fn hook_ran(&self, ran: Ran);
 }
@@ -114,8 +120,11 @@ impl Hooked<'_> {
         }
         let before = self.witness.hears_changes().then(|| payload.clone().into_any());
         let start = Instant::now();
-        let span = tracing::info_span!(target: TURN, "execute_hook", hook.point = P::POINT.name());
-        let outcome = self.hooks.modify(payload.into_any()).instrument(span).await;
+        let span = tracing::info_span!(
+            target: TURN, "execute_hook", otel.name = format!("execute_hook {}", P::POINT.name()), otel.status_code = Empty,
+            error.type = Empty, hook.point = P::POINT.name(), hook.outcome = Empty,
+        );
+        let outcome = self.hooks.modify(payload.into_any()).instrument(span.clone()).await;
         let word = match &outcome {
             Outcome::Proceed { failure: Some(_), .. } | Outcome::Failed(_) => "failed",
             Outcome::Proceed { changed: true, .. } => "changed",
@@ -124,6 +133,10 @@ impl Hooked<'_> {
             Outcome::Reject { .. } => "rejected",
         };
         let elapsed = start.elapsed();
+        span.record("hook.outcome", word);
+        if let Outcome::Proceed { failure: Some(failure), .. } | Outcome::Failed(failure) = &outcome {
+            fails(&span, failure.cause.word());
+        }
         let changed = match (&before, &outcome) {
             (Some(before), Outcome::Proceed { payload, changed: true, .. }) => Some(Changed::between(before, payload)),
             _ => None,

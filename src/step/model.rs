@@ -1,5 +1,6 @@
 //! What a model is asked and what it answers, whoever serves it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +74,11 @@ pub trait Model: Send + Sync {
     /// Its name, as the provider knows it.
     fn name(&self) -> &str;
 
+    /// Who serves it, as the OpenTelemetry conventions for generative AI name them (`openai`, for instance); for spans.
+    fn provider(&self) -> &str {
+        "custom"
+    }
+
     /// Asks it. `tokens` hears the text piece by piece; where it is given, it has heard all of it when the answer is there.
     fn complete<'a>(
         &'a self,
@@ -126,6 +132,19 @@ pub enum ModelError {
     /// A scripted or recorded model has no further answer.
     #[error("{0}")]
     Exhausted(String),
+}
+
+impl ModelError {
+    /// What kind of failure it is, for spans: the status of a refusal, else a word.
+    pub fn kind(&self) -> Cow<'static, str> {
+        match self {
+            Self::Refused { status, .. } => status.to_string().into(),
+            Self::Unreachable { .. } => "unreachable".into(),
+            Self::Timeout { .. } => "timeout".into(),
+            Self::Broken { .. } => "broken".into(),
+            Self::Exhausted(_) => "exhausted".into(),
+        }
+    }
 }
 
 const fn hint(status: u16) -> &'static str {

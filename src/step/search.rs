@@ -6,11 +6,12 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::hooks::{Hooked, Passed, tell};
 use crate::conversation::Object;
 use crate::hooks::{KnowledgeQueryPayload, KnowledgeResultsPayload};
-use crate::telemetry::TURN;
+use crate::telemetry::{TURN, fails};
 use crate::tools::ToolOutput;
 
 /// A part of a reference.
@@ -86,11 +87,15 @@ pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, argume
     if query.trim().is_empty() {
         return ToolOutput::of(EMPTY_QUERY);
     }
-    let span = tracing::info_span!(target: TURN, "retrieval", gen_ai.operation.name = "retrieval");
-    let passages = match knowledge.search(&query).instrument(span).await {
+    let span = tracing::info_span!(
+        target: TURN, "retrieval", otel.name = "retrieval references", otel.status_code = Empty, error.type = Empty,
+        gen_ai.operation.name = "retrieval", gen_ai.data_source.id = "references",
+    );
+    let passages = match knowledge.search(&query).instrument(span.clone()).await {
         Ok(Some(passages)) => passages,
         Ok(None) => return ToolOutput::of(NO_INDEX),
         Err(reason) => {
+            fails(&span, "search_failed");
             tracing::warn!(target: TURN, "The references could not be searched: {reason}");
             return ToolOutput::of(NOTHING_FOUND);
         }

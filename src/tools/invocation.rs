@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{ToolContext, Utterance};
+use crate::conversation::Object;
 
 /// What a tool says.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) enum Said {
     Whole(Utterance),
     /// A piece of one.
     Piece(String),
+    /// Buttons for the next one.
+    Buttons(Vec<Object>),
 }
 
 struct Open {

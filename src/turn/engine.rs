@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) store: Arc<dyn ConversationStore>,
     pub(super) responses: Arc<dyn Responses>,
     pub(super) prompt: Prompt,
+    pub(super) name: String,
+    pub(super) records_content: bool,
     pub(super) max_iterations: u64,
     pub(super) max_prompt_tokens: Option<usize>,
     pub(super) session_limit: Option<Duration>,
@@ -85,6 +87,8 @@ impl TurnEngineBuilder {
             store: Arc::new(MemoryStore::default()),
             responses: Arc::new(FixedResponses),
             prompt: Arc::new(|_| "You are a helpful assistant.".to_owned()),
+            name: "agent".to_owned(),
+            records_content: false,
             max_iterations: MAX_ITERATIONS,
             max_prompt_tokens: None,
             session_limit: None,
@@ -127,6 +131,18 @@ impl TurnEngineBuilder {
     /// Makes the system prompt of each turn.
     pub fn prompt(mut self, prompt: impl Fn(&Identity) -> String + Send + Sync + 'static) -> Self {
         self.0.prompt = Arc::new(prompt);
+        self
+    }
+
+    /// The agent's name in spans; `agent`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.0.name = name.into();
+        self
+    }
+
+    /// Whether spans show what was asked and answered, as hooks have left it; they do not.
+    pub fn record_content(mut self, records: bool) -> Self {
+        self.0.records_content = records;
         self
     }
 

@@ -7,7 +7,8 @@ use std::time::Instant;
 use futures_util::future::{Either, join_all, select};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
-use tracing::Instrument as _;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::engine::Inner;
 use super::event::TurnEvent;
@@ -17,11 +18,11 @@ use super::responses::Response;
 use super::running::Cancel;
 use super::session;
 use super::voice::Voice;
-use crate::conversation::{Event, Object, as_messages};
+use crate::conversation::{Event, Object, as_messages, text_of_value};
 use crate::dispatch::sleep;
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{Asked, Call, Completion, Incoming, Preflight, complete, incoming, preflight, result, search};
-use crate::telemetry::TURN;
+use crate::telemetry::{TURN, fails};
 use crate::tools::{Tool, ToolOutput, ToolSource, ToolSpec, Utterance};
 
 /// The engine tool that searches the references.
@@ -52,13 +53,17 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
     };
     let mut ending = Ending::begin(voice.clone(), turn_id);
     let span = tracing::info_span!(
-        target: TURN, "invoke_agent", gen_ai.operation.name = "invoke_agent", gen_ai.conversation.id = input.sender_id,
+        target: TURN, "invoke_agent", otel.name = format!("invoke_agent {}", engine.name), otel.status_code = Empty, error.type = Empty,
+        gen_ai.operation.name = "invoke_agent", gen_ai.agent.name = engine.name, gen_ai.conversation.id = input.sender_id,
     );
-    let work = pin!(Turn { voice: &voice, latched: false, feedback: None }.run(input).instrument(span));
+    let work = pin!(Turn { voice: &voice, latched: false, feedback: None }.run(input).instrument(span.clone()));
     let status = match select(work, pin!(cancel.asked())).await {
         Either::Left((status, _)) => status,
         Either::Right(_) => TurnStatus::Cancelled,
     };
+    if status == TurnStatus::Error {
+        fails(&span, status.name());
+    }
     ending.end(status);
 }
 
@@ -250,8 +255,12 @@ impl Turn<'_> {
         let outputs = join_all(calls.iter().map(|call| self.call(call, tools))).await;
         let mut events =
             vec![Event::ToolCalls { calls: calls.iter().map(|call| Arc::new(call.as_object())).collect() }];
-        for (call, (output, source, mcp_server)) in calls.into_iter().zip(outputs) {
+        for (call, Done { output, source, mcp_server, span }) in calls.into_iter().zip(outputs) {
             let left = result(voice.hooked(), &call, &output).await;
+            if let Some(span) = span {
+                span.record("gen_ai.tool.call.arguments", json!(left.arguments).to_string());
+                span.record("gen_ai.tool.call.result", text_of_value(&left.value));
+            }
             let source = match source {
                 ToolSource::Local => "local",
                 ToolSource::Engine => "engine",
@@ -276,11 +285,17 @@ impl Turn<'_> {
         voice.kept().end_batch(events);
     }
 
-    async fn call(&self, call: &Call, tools: &[Offered]) -> (ToolOutput, ToolSource, Option<String>) {
+    async fn call(&self, call: &Call, tools: &[Offered]) -> Done {
         let start = Instant::now();
         let (id, tool_name) = (call.id.clone(), call.tool_name.clone());
         self.voice.tell(TurnEvent::ToolCalled { id: id.clone(), tool_name: tool_name.clone() });
         let tool = tools.iter().find(|tool| tool.spec().name == call.tool_name);
+        let span = tracing::info_span!(
+            target: TURN, "execute_tool", otel.name = format!("execute_tool {}", call.tool_name), otel.status_code = Empty,
+            error.type = Empty, gen_ai.operation.name = "execute_tool", gen_ai.tool.name = call.tool_name,
+            gen_ai.tool.call.id = call.id, gen_ai.tool.type = "function",
+            gen_ai.tool.call.arguments = Empty, gen_ai.tool.call.result = Empty,
+        );
         let output = match tool {
             None => {
                 let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
@@ -288,21 +303,20 @@ impl Turn<'_> {
             }
             Some(tool) => match &call.broken {
                 Some(text) => ToolOutput::error(format!("The arguments are no JSON object: {text}")),
-                None => {
-                    let span = tracing::info_span!(
-                        target: TURN, "execute_tool", gen_ai.operation.name = "execute_tool", gen_ai.tool.name = call.tool_name,
-                        gen_ai.tool.call.id = call.id,
-                    );
-                    self.perform(tool, call).instrument(span).await
-                }
+                None => self.perform(tool, call).instrument(span.clone()).await,
             },
         };
-        self.voice.tell(TurnEvent::ToolReturned { id, tool_name, is_error: output.is_error, elapsed: start.elapsed() });
-        match tool {
-            Some(Offered::Own(tool)) => (output, tool.source(), tool.mcp_server().map(str::to_owned)),
-            Some(Offered::Search(_) | Offered::Listen(_)) => (output, ToolSource::Engine, None),
-            None => (output, ToolSource::Local, None),
+        if output.is_error {
+            fails(&span, "tool_error");
         }
+        self.voice.tell(TurnEvent::ToolReturned { id, tool_name, is_error: output.is_error, elapsed: start.elapsed() });
+        let (source, mcp_server) = match tool {
+            Some(Offered::Own(tool)) => (tool.source(), tool.mcp_server().map(str::to_owned)),
+            Some(Offered::Search(_) | Offered::Listen(_)) => (ToolSource::Engine, None),
+            None => (ToolSource::Local, None),
+        };
+        // What hooks leave of the result is what a span may show: it stays open until they have run.
+        Done { output, source, mcp_server, span: self.voice.engine.records_content.then_some(span) }
     }
 
     async fn perform(&self, tool: &Offered, call: &Call) -> ToolOutput {
@@ -321,6 +335,15 @@ impl Turn<'_> {
             }
         }
     }
+}
+
+/// A call that was made.
+struct Done {
+    output: ToolOutput,
+    source: ToolSource,
+    mcp_server: Option<String>,
+    /// Its span, where content is recorded.
+    span: Option<Span>,
 }
 
 /// A tool as the model is offered it.

@@ -78,9 +78,8 @@ impl Voice {
 
     /// Says a completed text of the model's or a tool's.
     pub(super) async fn say(&self, mut said: Utterance) {
-        let buttons = std::mem::take(&mut self.kept().buttons);
         if said.buttons.is_empty() {
-            said.buttons = buttons;
+            said.buttons = std::mem::take(&mut self.kept().buttons);
         }
         match outgoing(self.hooked(), &said.text).await {
             Outgoing::Say(text) => self.utter(Utterance { text, ..said }, None),
@@ -142,6 +141,10 @@ fn bot_message(said: Utterance, response: Option<String>, discarded: bool) -> Ev
 impl Witness for Voice {
     fn hears_changes(&self) -> bool {
         self.shows_changes
+    }
+
+    fn records_content(&self) -> bool {
+        self.engine.records_content
     }
 
     fn hook_ran(&self, ran: Ran) {

@@ -1,5 +1,7 @@
 //! Models, stores and indexes against the real world: servers that keep to their protocol and servers that do not.
 
+mod collector;
+mod exporting;
 mod openai;
 mod server;
 mod turning;

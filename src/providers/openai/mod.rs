@@ -172,6 +172,10 @@ impl Model for OpenAiModel {
         &self.settings.name
     }
 
+    fn provider(&self) -> &str {
+        &self.settings.provider
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,

@@ -13,6 +13,8 @@ use crate::conversation::Object;
 pub struct OpenAiSettings {
     /// The name that errors and logs show.
     pub name: String,
+    /// Who serves it, for spans: `openai` unless it is said.
+    pub provider: String,
     /// The name that the provider knows.
     pub model: String,
     /// The address above `/chat/completions`, such as `https://api.openai.com/v1`; a slash at its end and a query are allowed.
@@ -44,6 +46,7 @@ impl OpenAiSettings {
     pub fn new(name: impl Into<String>, model: impl Into<String>, api_base: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            provider: "openai".to_owned(),
             model: model.into(),
             api_base: api_base.into(),
             api_key: None,
