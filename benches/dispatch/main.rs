@@ -29,7 +29,7 @@ use case::{AT_ONCE, MESSAGES, Variant, messages};
 use report::{RUNNERS, Report, Row};
 use runner::{PythonSide, Runner, Tenterhook};
 
-/// As the command has it.
+/// As the command has it: with the system's allocator 64 calls at once take about a sixth longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
