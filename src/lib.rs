@@ -34,6 +34,7 @@ mod extension;
 mod hooks;
 mod providers;
 mod python;
+mod skill;
 mod step;
 mod telemetry;
 mod tools;

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, ValidationError, create_model
 
 from tenterhook import _engine
 from tenterhook.mantle.orchestration.turn_context import current
-from tenterhook.mantle.tools.decorator import ToolContext
+from tenterhook.mantle.tools.decorator import MemoryWriteError, ToolContext
 from tenterhook.mantle.tools.events import event_of
 from tenterhook.mantle.tools.result import ToolResult
 from tenterhook.registration import Problem
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["FoundTool", "find_tools"]
 
 #: Under these names a tool's call tells its result to the engine, in place of its arguments.
-RESULT, COMPLAINT = "llm_response", "complaint"
+RESULT, COMPLAINT, NEXT = "llm_response", "complaint", "next"
+
+logger = logging.getLogger("tenterhook.tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,17 @@ class FoundTool:
     module: str
     file: Path
     line: int
+    #: The skill that it belongs to; none: it lies at the agent's root.
+    skill: str | None
     call: Callable[[ToolCallPayload], Coroutine[Any, Any, ToolCallPayload]]
 
 
 def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[list[FoundTool], list[Problem]]:
     """The tools that ``modules`` (file relative to ``root``, module) hold, and what is wrong with them.
 
-    A name that comes twice is the later module's: a file in ``tools/`` shadows ``tools.py``.
+    A name that comes twice in one place is the later module's: a file in ``tools/`` shadows ``tools.py``.
     """
-    found: dict[str, FoundTool] = {}
+    found: dict[tuple[str | None, str], FoundTool] = {}
     problems: list[Problem] = []
     seen: set[int] = set()
     for file, module in modules:
@@ -65,8 +70,12 @@ def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[
             tool = _tool(root / file, ".".join(file.with_suffix("").parts), function, description)
             if isinstance(tool, Problem):
                 problems.append(tool)
-            else:
-                found[tool.name] = tool
+                continue
+            tool = replace(tool, skill=file.parts[1] if file.parts[0] == "skills" else None)
+            shadowed = found.get((tool.skill, tool.name))
+            if shadowed is not None:
+                logger.info("The tool `%s` of %s shadows that of %s", tool.name, tool.file, shadowed.file)
+            found[tool.skill, tool.name] = tool
     return list(found.values()), problems
 
 
@@ -83,7 +92,7 @@ def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool
         message = f"The parameters of the tool `{name}` cannot be described: {type(error).__name__}: {error}"
         return Problem("unresolved-annotation", message, "annotate each with a type that JSON can carry", file, line)
     schema.pop("description", None)
-    return FoundTool(name, description, json.dumps(schema), module, file, line, _caller(function, name, arguments))
+    return FoundTool(name, description, json.dumps(schema), module, file, line, None, _caller(function, name, arguments))
 
 
 def _arguments(function: Any, name: str) -> type[BaseModel]:
@@ -127,6 +136,15 @@ class _Turn:
     def set_buttons(self, buttons: list[dict[str, Any]]) -> None:
         _engine.tool_sets_buttons(self._invocation, json.dumps(buttons, allow_nan=False))
 
+    def recall(self, entry: str) -> Any:
+        found = _engine.tool_recalls(self._invocation, entry)
+        return None if found is None else json.loads(found)
+
+    def remember(self, entry: str, value: Any) -> None:
+        complaint = _engine.tool_remembers(self._invocation, entry, json.dumps(value, allow_nan=False))
+        if complaint is not None:
+            raise MemoryWriteError(complaint)
+
     def events(self) -> list[Event]:
         return [event_of(event) for event in json.loads(_engine.tool_events(self._invocation))]
 
@@ -158,7 +176,7 @@ def _caller(
         result = await function(**values)
         if not isinstance(result, ToolResult):
             raise TypeError(f"The tool `{name}` gave a `{type(result).__name__}`; expected a `ToolResult`")
-        return answer(**{RESULT: result.llm_response})
+        return answer(**{RESULT: result.llm_response, NEXT: [activation.model_dump() for activation in result.next]})
 
     call.__qualname__ = name
     return call

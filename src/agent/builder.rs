@@ -15,7 +15,7 @@ use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{Dispatcher, Patience, QueueLimits, Registered};
 use crate::hooks::{MODIFY_TIMEOUT, OBSERVE_TIMEOUT};
-use crate::python::{self, GiveUp, LoadRequest, PythonChoice};
+use crate::python::{self, GiveUp, LoadRequest, PythonChoice, ToolFound};
 use crate::tools::TOOL_TIMEOUT;
 use crate::worker::{self, WorkerCommand};
 
@@ -280,7 +280,11 @@ impl HookEngineBuilder {
         }
         loaded.queue.let_spin(self.spin);
         tell_new(loaded.problems, &mut warnings);
-        let tool = |(spec, id, runs)| LoadedTool { spec: Arc::new(spec), runs: Registered::new(id, runs) };
+        let tool = |tool: ToolFound| LoadedTool {
+            spec: Arc::new(tool.spec),
+            skill: tool.skill,
+            runs: Registered::new(tool.id, tool.handler),
+        };
         let tools = loaded.tools.into_iter().map(tool).collect();
         Ok(LoadedHooks { hooks: Run::Here(Dispatcher::new(loaded.handlers, loaded.queue)), tools, warnings })
     }

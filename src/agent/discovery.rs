@@ -20,12 +20,28 @@ pub(super) fn has_modules(root: &Path) -> Result<bool, Error> {
     Ok(!hooks.is_empty() || !tool_modules(root)?.is_empty())
 }
 
-/// The tool modules of `root`, relative to it: `tools.py`, then those in `tools/`, sorted: of two tools with one name the later is kept.
+/// The tool modules of `root`, relative to it, those of the root and then those of each skill: `tools.py`, then those in `tools/`, sorted:
+/// of two tools with one name in one place the later is kept.
 pub(super) fn tool_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let found = below(root, Path::new("tools"), is_file(&root.join("tools.py"))?)?;
+    let mut modules = tool_modules_in(root, Path::new(""))?;
+    let skills = root.join("skills");
+    if !skills.is_dir() {
+        return Ok(modules);
+    }
+    let mut names: Vec<_> = entries(&skills)?.iter().map(DirEntry::file_name).collect();
+    names.sort();
+    for name in names.into_iter().filter(|name| !name.to_string_lossy().starts_with(['.', '_'])) {
+        modules.extend(tool_modules_in(root, &Path::new("skills").join(name))?);
+    }
+    Ok(modules)
+}
+
+fn tool_modules_in(root: &Path, place: &Path) -> Result<Vec<PathBuf>, Error> {
+    let folder = place.join("tools");
+    let found = below(root, &folder, is_file(&root.join(place).join("tools.py"))?)?;
     let mut paths: Vec<_> =
         found.into_iter().map(|file| file.path).filter(|path| !path.ends_with("__init__.py")).collect();
-    paths.sort_by_key(|path| (path.components().nth(1).is_some(), path.clone()));
+    paths.sort_by_key(|path| (path.starts_with(&folder), path.clone()));
     Ok(paths)
 }
 

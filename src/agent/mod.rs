@@ -13,6 +13,7 @@ mod turning;
 
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
 pub use config::ConfigError;
+pub(crate) use config::check as check_configuration;
 pub(crate) use discovery::agent_files;
 pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;

@@ -1,5 +1,6 @@
 //! The tools of an agent's own modules, as a turn calls them: on the same lane as the hooks, watched by the same clock.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,24 +18,47 @@ use crate::tools::{Invocation, Said, Tool, ToolContext, ToolOutput, ToolSpec, To
 /// Under these names a tool's module tells its result (`tenterhook.tooling`).
 const RESULT: &str = "llm_response";
 const COMPLAINT: &str = "complaint";
+const NEXT: &str = "next";
 
 /// A tool that a load has found.
 #[derive(Debug)]
 pub(super) struct LoadedTool {
     pub(super) spec: Arc<ToolSpec>,
+    /// The skill that it belongs to; none: it lies at the agent's root.
+    pub(super) skill: Option<String>,
     pub(super) runs: Arc<Registered<PyHandler>>,
 }
 
 /// The tools of an engine's agent.
-pub(super) struct AgentTools(pub(super) Arc<HookEngine>);
+pub(super) struct AgentTools {
+    pub(super) engine: Arc<HookEngine>,
+    /// The tools at the root that each skill imports.
+    pub(super) imports: HashMap<String, Vec<String>>,
+}
+
+impl AgentTools {
+    fn those(&self, wanted: impl Fn(&LoadedTool) -> bool) -> Vec<Arc<dyn Tool>> {
+        let loaded = self.engine.loaded();
+        let tool = |(index, tool): (usize, &LoadedTool)| {
+            Arc::new(AgentTool { spec: Arc::clone(&tool.spec), loaded: Arc::clone(&loaded), index }) as Arc<dyn Tool>
+        };
+        loaded.tools.iter().enumerate().filter(|(_, tool)| wanted(tool)).map(tool).collect()
+    }
+}
 
 impl Toolbox for AgentTools {
     fn offered(&self) -> Vec<Arc<dyn Tool>> {
-        let loaded = self.0.loaded();
-        let tool = |index: usize| {
-            Arc::new(AgentTool { spec: Arc::clone(&loaded.tools[index].spec), loaded: Arc::clone(&loaded), index })
-        };
-        (0..loaded.tools.len()).map(|index| tool(index) as Arc<dyn Tool>).collect()
+        self.those(|tool| tool.skill.is_none())
+    }
+
+    /// A skill's own tool hides one of the same name that it imports.
+    fn of_skill(&self, skill: &str) -> Vec<Arc<dyn Tool>> {
+        let imports = self.imports.get(skill).map(Vec::as_slice).unwrap_or_default();
+        let own = self.those(|tool| tool.skill.as_deref() == Some(skill));
+        let hidden = |name: &str| own.iter().any(|tool| tool.spec().name == name);
+        let shared =
+            self.those(|tool| tool.skill.is_none() && imports.contains(&tool.spec.name) && !hidden(&tool.spec.name));
+        own.iter().cloned().chain(shared).collect()
     }
 
     fn timeout(&self) -> Duration {
@@ -105,10 +129,11 @@ impl AgentTool {
             _ => return ToolOutput::error(format!("`{}` failed", self.spec.name)),
         };
         if let Some(complaint) = result.remove(COMPLAINT) {
-            return ToolOutput { value: complaint, is_error: true };
+            return ToolOutput { is_error: true, ..ToolOutput::of(complaint) };
         }
+        let next = result.remove(NEXT).map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
         match result.remove(RESULT) {
-            Some(value) => ToolOutput::of(value),
+            Some(value) => ToolOutput { next, ..ToolOutput::of(value) },
             None => {
                 tracing::error!(target: TURN, tool = self.spec.name, "The tool's result is missing");
                 ToolOutput::error(format!("`{}` failed", self.spec.name))

@@ -1,5 +1,6 @@
 //! A whole agent from its folder: configuration, hooks, tools, references, model and store become a [`TurnEngine`].
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,7 +127,9 @@ impl AgentLoader {
             builder = builder.store(SqliteStore::open(file)?);
         }
         if let Some(hooks) = &hooks {
-            builder = builder.hooks(Arc::<HookEngine>::clone(hooks)).toolbox(AgentTools(Arc::clone(hooks)));
+            builder = builder
+                .hooks(Arc::<HookEngine>::clone(hooks))
+                .toolbox(AgentTools { engine: Arc::clone(hooks), imports: HashMap::new() });
         }
         if let Some(toolbox) = toolbox {
             builder = builder.toolbox(toolbox);

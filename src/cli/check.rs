@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
 use super::{Global, Status, logging, say};
-use crate::agent::{Error, Settings, StaticCheck, agent_files};
+use crate::agent::{Error, Settings, StaticCheck, agent_files, check_configuration};
 use crate::check::{self, RULES, parse_version};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
 use crate::python;
@@ -98,6 +98,9 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
         } else {
             check::check(&agent_files(path)?, &made_for)
         };
+        if path.is_dir() {
+            problems.extend(check_configuration(path)?);
+        }
         if arguments.import && !is_stdin {
             let more = imported(path, global, &problems)?;
             problems.extend(more);

@@ -9,6 +9,7 @@ mod points;
 mod run;
 mod schema;
 mod stubs;
+mod tools;
 mod watch;
 mod worker;
 
@@ -104,6 +105,8 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// List the points of a turn, or what an agent registers at them
     Points(points::PointsArgs),
+    /// List the tools that a model would be offered in each skill of an agent
+    Tools(tools::ToolsArgs),
     /// Write type stubs, so that mypy and pyright resolve `rasa.mantle.hooks`
     Stubs(stubs::StubsArgs),
     /// Run an agent's hooks for an engine in another process
@@ -131,6 +134,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Explain(arguments) => check::explain(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Points(arguments) => points::run(arguments, &cli.global),
+        Command::Tools(arguments) => tools::run(arguments, &cli.global),
         Command::Stubs(arguments) => stubs::run(arguments),
         Command::Worker(arguments) => worker::run(arguments, &cli.global),
     };

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use super::Object;
 
+/// The `source` of a tool that ran after the user's yes.
+pub(crate) const CONFIRMED: &str = "tool_confirmation";
+
 /// What a model is shown in place of a message that a hook has rejected.
 const MASKED: &str = "[This message was discarded.]";
 
@@ -63,11 +66,81 @@ pub enum Event {
         /// Whether it is an error.
         #[serde(default, skip_serializing_if = "is_false")]
         is_error: bool,
-        /// `local`, `engine` or `mcp`.
+        /// `local`, `engine` or `mcp`; `tool_confirmation` for a tool that ran after the user's yes.
         source: String,
         /// The server that the tool is from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mcp_server: Option<String>,
+    },
+    /// An entry of memory has a value.
+    MemorySet {
+        /// A skill's id, or `project`.
+        namespace: String,
+        /// The entry.
+        entry: String,
+        /// The value.
+        value: Value,
+    },
+    /// An entry of memory has none any more.
+    MemoryCleared {
+        /// A skill's id, or `project`.
+        namespace: String,
+        /// The entry.
+        entry: String,
+    },
+    /// A skill is active; what was active waits for it.
+    SkillActivated {
+        /// The skill.
+        skill_id: String,
+    },
+    /// The skill that was active is done.
+    SkillCompleted {
+        /// The skill.
+        skill_id: String,
+    },
+    /// The skill that was active is given up.
+    SkillCancelled {
+        /// The skill.
+        skill_id: String,
+    },
+    /// An ordered block is active.
+    BlockEntered {
+        /// The skill that it belongs to.
+        skill_id: String,
+        /// The block.
+        block_id: String,
+        /// Its first step.
+        step: Option<String>,
+    },
+    /// The block that is active has gone on.
+    StepEntered {
+        /// The step; none: there is no further one.
+        step: Option<String>,
+    },
+    /// The step has asked the user, and waits for the answer.
+    StepAsked,
+    /// The block that was active is done.
+    BlockCompleted {
+        /// The skill that it belongs to.
+        skill_id: String,
+        /// The block.
+        block_id: String,
+    },
+    /// The user is asked whether a tool may run.
+    ConfirmationAsked {
+        /// The skill whose gate it is.
+        skill_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The arguments, as hooks have left them.
+        arguments: Object,
+    },
+    /// The user has answered.
+    ConfirmationAnswered {
+        /// The tool.
+        tool_name: String,
+        /// Whether it may run.
+        accepted: bool,
     },
     /// A turn has ended; all of it stands before this.
     TurnFinished {
@@ -99,7 +172,9 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             }
             Event::UserMessage { discarded: true, .. } => json!({"role": "user", "content": MASKED}),
             Event::UserMessage { text, .. } => json!({"role": "user", "content": text}),
-            Event::BotMessage { discarded: true, .. } | Event::TurnFinished { .. } => continue,
+            Event::BotMessage { discarded: true, .. } => continue,
+            // It answers no call of the model's: what it gave stands in the answer to the confirmation.
+            Event::ToolExecuted { source, .. } if source == CONFIRMED => continue,
             Event::BotMessage { text, .. } => json!({"role": "assistant", "content": text}),
             Event::ToolCalls { calls } => {
                 let calls: Vec<_> = calls.iter().map(|call| as_chat_call(call)).collect();
@@ -115,6 +190,18 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             Event::ToolExecuted { id, value, .. } => {
                 json!({"role": "tool", "tool_call_id": id, "content": text_of_value(value)})
             }
+            Event::MemorySet { .. }
+            | Event::MemoryCleared { .. }
+            | Event::SkillActivated { .. }
+            | Event::SkillCompleted { .. }
+            | Event::SkillCancelled { .. }
+            | Event::BlockEntered { .. }
+            | Event::StepEntered { .. }
+            | Event::StepAsked
+            | Event::BlockCompleted { .. }
+            | Event::ConfirmationAsked { .. }
+            | Event::ConfirmationAnswered { .. }
+            | Event::TurnFinished { .. } => continue,
         };
         beside = matches!(event, Event::BotMessage { .. });
         if let Value::Object(message) = said {

@@ -46,7 +46,7 @@ pub(crate) struct Loaded {
     /// The handlers, in the order of registration; empty where a problem is an error.
     pub(crate) handlers: Vec<(HandlerId, PyHandler)>,
     /// The tools, in the order in which they were found.
-    pub(crate) tools: Vec<(ToolSpec, HandlerId, PyHandler)>,
+    pub(crate) tools: Vec<ToolFound>,
     /// What is wrong with the modules.
     pub(crate) problems: Vec<Diagnostic>,
     /// The queue of the lane that runs the handlers.
@@ -236,6 +236,16 @@ impl FoundHandler {
     }
 }
 
+/// A tool that a load has found.
+#[derive(Debug)]
+pub(crate) struct ToolFound {
+    pub(crate) spec: ToolSpec,
+    /// The skill that it belongs to; none: it lies at the agent's root.
+    pub(crate) skill: Option<String>,
+    pub(crate) id: HandlerId,
+    pub(crate) handler: PyHandler,
+}
+
 /// `tenterhook.tooling.FoundTool`.
 #[derive(FromPyObject)]
 struct FoundTool {
@@ -245,12 +255,13 @@ struct FoundTool {
     module: String,
     file: PathBuf,
     line: u32,
+    skill: Option<String>,
     call: Py<PyAny>,
 }
 
 impl FoundTool {
     /// The tool; its calls are those of a handler that changes the call into its result.
-    fn into_tool(self, timeout: Duration) -> Result<(ToolSpec, HandlerId, PyHandler), Error> {
+    fn into_tool(self, timeout: Duration) -> Result<ToolFound, Error> {
         let parameters = serde_json::from_str(&self.schema);
         let parameters =
             parameters.map_err(|error| Error::ToolSchema { tool: self.name.clone(), reason: error.to_string() })?;
@@ -265,7 +276,7 @@ impl FoundTool {
         };
         tracing::info!(target: LOAD, tool = self.name, module = id.module, "Registered a tool");
         let spec = ToolSpec { name: self.name, description: self.description, parameters };
-        Ok((spec, id, PyHandler::new(self.call)))
+        Ok(ToolFound { spec, skill: self.skill, id, handler: PyHandler::new(self.call) })
     }
 }
 

@@ -26,5 +26,5 @@ pub(crate) use crew::GiveUp;
 pub use error::Error;
 pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor, package_command};
 pub(crate) use lane::{PyHandler, Waker};
-pub(crate) use loading::{LoadRequest, load};
+pub(crate) use loading::{LoadRequest, ToolFound, load};
 pub(crate) use stacks::watch_stacks;

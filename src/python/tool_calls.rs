@@ -10,6 +10,8 @@ pub(super) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tool_says, module)?)?;
     module.add_function(wrap_pyfunction!(tool_writes, module)?)?;
     module.add_function(wrap_pyfunction!(tool_sets_buttons, module)?)?;
+    module.add_function(wrap_pyfunction!(tool_recalls, module)?)?;
+    module.add_function(wrap_pyfunction!(tool_remembers, module)?)?;
     module.add_function(wrap_pyfunction!(tool_events, module)?)?;
     module.add_function(wrap_pyfunction!(tool_model, module)?)?;
     module.add_function(wrap_pyfunction!(tool_is_cancelled, module)?)
@@ -33,6 +35,20 @@ fn tool_writes(invocation: u64, piece: String) {
 fn tool_sets_buttons(invocation: u64, buttons: &str) -> PyResult<()> {
     tools::says(invocation, Said::Buttons(read(buttons)?));
     Ok(())
+}
+
+/// The value of an entry of memory, where it has one.
+#[pyfunction]
+fn tool_recalls(invocation: u64, entry: &str) -> Option<String> {
+    tools::context_of(invocation)?.recall(entry).map(|value| value.to_string())
+}
+
+/// Writes an entry of memory; gives why that is refused.
+#[pyfunction]
+fn tool_remembers(invocation: u64, entry: &str, value: &str) -> PyResult<Option<String>> {
+    let value = read(value)?;
+    // What comes after its call is over nobody remembers.
+    Ok(tools::context_of(invocation).and_then(|context| context.remember(entry, value).err()))
 }
 
 /// What has happened in the conversation: a list of objects.

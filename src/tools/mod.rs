@@ -56,24 +56,58 @@ pub enum ToolSource {
     Mcp,
 }
 
+impl ToolSource {
+    /// Its name in events.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Engine => "engine",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
 /// What a call of a tool gave.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolOutput {
     /// What the model is to read.
     pub value: Value,
     /// Whether that is the account of a failure.
     pub is_error: bool,
+    /// Skills that begin once the result is kept, the last of them first to be done.
+    pub next: Vec<Activation>,
+    /// The call that the user's yes has let run, where this is its result.
+    pub(crate) confirmed: Option<Confirmed>,
+}
+
+/// A skill, or an ordered block of one, that is to begin.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Activation {
+    /// The skill.
+    pub skill_id: String,
+    /// The block; none: the skill as a whole.
+    #[serde(default)]
+    pub ordered_block: Option<String>,
+}
+
+/// A call that ran after the user's yes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Confirmed {
+    pub(crate) tool_name: String,
+    pub(crate) arguments: Object,
+    pub(crate) mcp_server: Option<String>,
 }
 
 impl ToolOutput {
     /// A result.
     pub fn of(value: impl Into<Value>) -> Self {
-        Self { value: value.into(), is_error: false }
+        Self { value: value.into(), is_error: false, next: Vec::new(), confirmed: None }
     }
 
     /// The account of a failure.
     pub fn error(message: impl Into<String>) -> Self {
-        Self { value: Value::String(message.into()), is_error: true }
+        Self { is_error: true, ..Self::of(message.into()) }
     }
 
     /// The result as the model reads it, and as hooks see it: a text as it is, else the text of the JSON document.
@@ -99,6 +133,20 @@ pub trait ToolContext: Send + Sync {
 
     /// Buttons for the next text that is said in the turn, whoever says it.
     fn set_buttons(&self, _buttons: Vec<Object>) {}
+
+    /// The value of an entry of memory: bare, the active skill's before the project's, or with its namespace before it.
+    fn recall(&self, _entry: &str) -> Option<Value> {
+        None
+    }
+
+    /// Writes an entry of memory; null clears it.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused: it is not declared, the value does not fit, or it is written once a session.
+    fn remember(&self, _entry: &str, _value: Value) -> Result<(), String> {
+        Err("There is no memory".to_owned())
+    }
 
     /// What has happened in the conversation, the turn that runs included.
     fn events(&self) -> Vec<Event> {
@@ -157,8 +205,13 @@ pub trait Tool: Send + Sync {
 
 /// The tools of an agent.
 pub trait Toolbox: Send + Sync {
-    /// Those that are offered, in the order in which the model is told of them.
+    /// Those that are offered where the agent has no skills, in the order in which the model is told of them.
     fn offered(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Those of a skill: its own, and those that it imports.
+    fn of_skill(&self, _skill: &str) -> Vec<Arc<dyn Tool>> {
+        self.offered()
+    }
 
     /// How long a call may take where the tool does not say.
     fn timeout(&self) -> Duration {

@@ -9,13 +9,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::input::TurnInput;
+use super::offers::AFTER_SETTING;
 use super::responses::{FixedResponses, Responses};
 use super::run;
 use super::running::Turns;
+use super::skills::SkillSet;
 use super::store::{ConversationStore, MemoryStore};
 use super::stream::TurnStream;
 use crate::step::{Hooks, Identity, Knowledge, Model, NoHooks, NoKnowledge};
-use crate::tools::{NoTools, Toolbox};
+use crate::tools::{NoTools, Tool, ToolSpec, Toolbox};
 
 /// How often the model is asked in one turn unless the agent says otherwise.
 const MAX_ITERATIONS: u64 = 10;
@@ -35,6 +37,7 @@ pub(super) struct Inner {
     pub(super) toolbox: Arc<dyn Toolbox>,
     pub(super) knowledge: Arc<dyn Knowledge>,
     pub(super) store: Arc<dyn ConversationStore>,
+    pub(super) skills: Option<Arc<SkillSet>>,
     pub(super) responses: Arc<dyn Responses>,
     pub(super) prompt: Prompt,
     pub(super) name: String,
@@ -57,6 +60,22 @@ impl TurnEngine {
     pub fn turn(&self, input: TurnInput) -> TurnStream {
         let (out, events) = unbounded_channel();
         TurnStream { run: Some(Box::pin(run::run(Arc::clone(&self.0), input, out))), events }
+    }
+
+    /// The agent's own tools by the skill that offers them, in the order of the skills; of an agent without skills they belong to none.
+    pub fn tools(&self) -> Vec<(Option<String>, Vec<Arc<ToolSpec>>)> {
+        let specs = |tools: Vec<Arc<dyn Tool>>| {
+            let seen =
+                tools.iter().map(|tool| Arc::clone(tool.spec())).filter(|spec| !spec.name.starts_with(AFTER_SETTING));
+            seen.collect()
+        };
+        match &self.0.skills {
+            None => vec![(None, specs(self.0.toolbox.offered()))],
+            Some(set) => {
+                let of = |id: &String| (Some(id.clone()), specs(self.0.toolbox.of_skill(id)));
+                set.skills.iter().map(|skill| of(&skill.id)).collect()
+            }
+        }
     }
 
     /// Cancels the turn of a conversation that runs; the answer is whether one does.
@@ -85,6 +104,7 @@ impl TurnEngineBuilder {
             toolbox: Arc::new(NoTools),
             knowledge: Arc::new(NoKnowledge),
             store: Arc::new(MemoryStore::default()),
+            skills: None,
             responses: Arc::new(FixedResponses),
             prompt: Arc::new(|_| "You are a helpful assistant.".to_owned()),
             name: "agent".to_owned(),
@@ -107,6 +127,12 @@ impl TurnEngineBuilder {
     /// The tools; none.
     pub fn toolbox(mut self, toolbox: impl Toolbox + 'static) -> Self {
         self.0.toolbox = Arc::new(toolbox);
+        self
+    }
+
+    /// The skills; none: all tools are offered at any time.
+    pub(crate) fn skills(mut self, skills: SkillSet) -> Self {
+        self.0.skills = Some(Arc::new(skills));
         self
     }
 

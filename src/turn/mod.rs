@@ -1,13 +1,18 @@
 //! One turn: from the user's text to the reply, with every hook point on the way. No Python, no disk and no network is named here.
 
+mod batch;
 mod engine;
+
 mod event;
+mod guided;
 mod history;
 mod input;
+mod offers;
 mod responses;
 mod run;
 mod running;
 mod session;
+mod skills;
 mod store;
 mod stream;
 mod voice;

@@ -1,35 +1,27 @@
 //! The loop of a turn.
 
 use std::pin::pin;
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::Arc;
 
-use futures_util::future::{Either, join_all, select};
-use serde_json::json;
+use futures_util::future::{Either, select};
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::Instrument as _;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Span};
 
 use super::engine::Inner;
 use super::event::TurnEvent;
 use super::history::trimmed;
 use super::input::{Said, TurnInput};
+use super::offers::{LISTEN, Offered, Offers, SEARCH};
 use super::responses::Response;
 use super::running::Cancel;
 use super::session;
 use super::voice::Voice;
-use crate::conversation::{Event, Object, as_messages, text_of_value};
-use crate::dispatch::sleep;
+use crate::conversation::{Event, Object, as_messages};
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
-use crate::step::{Asked, Call, Completion, Incoming, Preflight, complete, incoming, preflight, result, search};
+use crate::step::{Asked, Completion, Incoming, Preflight, complete, incoming, preflight};
 use crate::telemetry::{TURN, fails};
-use crate::tools::{Tool, ToolOutput, ToolSource, ToolSpec, Utterance};
-
-/// The engine tool that searches the references.
-const SEARCH: &str = "search_knowledge";
-
-/// The engine tool by which the model says that it only waits for the user.
-const LISTEN: &str = "listen";
+use crate::tools::Utterance;
 
 /// How much of a hook's feedback the model is given, in characters.
 const FEEDBACK: usize = 2_000;
@@ -50,6 +42,7 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
         out,
         cancel: Arc::clone(&cancel),
         shows_changes: input.shows_changes,
+        stand: Arc::default(),
     };
     let mut ending = Ending::begin(voice.clone(), turn_id);
     let span = tracing::info_span!(
@@ -110,10 +103,10 @@ impl Drop for Ending {
     }
 }
 
-struct Turn<'a> {
-    voice: &'a Voice,
+pub(super) struct Turn<'a> {
+    pub(super) voice: &'a Voice,
     /// The references have been searched: the model answers from what it has found.
-    latched: bool,
+    pub(super) latched: bool,
     /// What a hook wants the next request to say.
     feedback: Option<String>,
 }
@@ -123,10 +116,13 @@ impl Turn<'_> {
         let engine = &self.voice.engine;
         let past = match engine.store.events(&input.sender_id) {
             Ok(events) if session::begins(&input.said, &events, engine.session_limit) => {
-                self.voice.kept().done.push(Event::SessionStarted);
+                self.voice.happens(Event::SessionStarted);
                 Vec::new()
             }
-            Ok(events) => as_messages(&events),
+            Ok(events) => {
+                self.voice.stands(&events);
+                as_messages(&events)
+            }
             Err(error) => {
                 tracing::error!(target: TURN, "The turn does not run: {error}");
                 return self.fails(Response::GenericFailure).await;
@@ -177,7 +173,11 @@ impl Turn<'_> {
     /// Asks the model once and does what it says; a status: the turn is over.
     async fn iterate(&mut self, iteration: u64, system: &Arc<Object>, past: &[Arc<Object>]) -> Option<TurnStatus> {
         let (voice, engine) = (self.voice, &self.voice.engine);
-        let tools = self.offered();
+        if let Some(status) = self.act_first().await {
+            return Some(status);
+        }
+        let Offers { tools, prompt } = self.offers();
+        let system = &below(system, &prompt);
         let current = as_messages(&voice.kept().done);
         let mut messages = trimmed(system, past, &current, engine.max_prompt_tokens);
         // After the trimming, before the hooks: the last message of this request, and of no other.
@@ -210,7 +210,7 @@ impl Turn<'_> {
             if let Some(text) = text {
                 voice.say(Utterance { streamed, ..text.into() }).await;
             }
-            return Some(TurnStatus::Completed);
+            return Some(self.answered().await);
         }
         let calls = match preflight(voice.hooked(), calls).await {
             Preflight::Ready(calls) => calls,
@@ -225,8 +225,8 @@ impl Turn<'_> {
         }
         let listens = calls.iter().all(|call| call.tool_name == LISTEN);
         self.latched |= calls.iter().any(|call| call.tool_name == SEARCH);
-        self.dispatch(calls, &tools).await;
-        listens.then_some(TurnStatus::Completed)
+        let over = self.dispatch(calls, &tools).await;
+        over.or_else(|| listens.then_some(TurnStatus::Completed))
     }
 
     fn retry(&mut self, iteration: u64, feedback: &str) {
@@ -234,145 +234,20 @@ impl Turn<'_> {
         self.voice.tell(TurnEvent::Retried { iteration });
     }
 
-    async fn fails(&self, response: Response) -> TurnStatus {
+    pub(super) async fn fails(&self, response: Response) -> TurnStatus {
         self.voice.fall_back(response, None).await;
         TurnStatus::Error
     }
+}
 
-    /// The tools that the model is offered now. After a search the agent's own are withheld: the model is to answer.
-    fn offered(&self) -> Vec<Offered> {
-        let engine = &self.voice.engine;
-        let search = engine.knowledge.is_there().then(|| Offered::Search(Arc::clone(&SEARCH_SPEC)));
-        let own = engine.toolbox.offered().into_iter().map(Offered::Own);
-        let listen = Offered::Listen(Arc::clone(&LISTEN_SPEC));
-        search.into_iter().chain(own.filter(|_| !self.latched)).chain([listen]).collect()
-    }
-
-    /// Runs the calls of a batch at once; results are hooked and kept in the order of the calls.
-    async fn dispatch(&self, calls: Vec<Call>, tools: &[Offered]) {
-        let voice = self.voice;
-        voice.kept().begin_batch();
-        let outputs = join_all(calls.iter().map(|call| self.call(call, tools))).await;
-        let mut events =
-            vec![Event::ToolCalls { calls: calls.iter().map(|call| Arc::new(call.as_object())).collect() }];
-        for (call, Done { output, source, mcp_server, span }) in calls.into_iter().zip(outputs) {
-            let left = result(voice.hooked(), &call, &output).await;
-            if let Some(span) = span {
-                span.record("gen_ai.tool.call.arguments", json!(left.arguments).to_string());
-                span.record("gen_ai.tool.call.result", text_of_value(&left.value));
-            }
-            let source = match source {
-                ToolSource::Local => "local",
-                ToolSource::Engine => "engine",
-                ToolSource::Mcp => "mcp",
-            };
-            if let (Some(Event::ToolCalls { calls }), true) = (events.first_mut(), left.arguments != call.arguments) {
-                // What a hook takes out of the arguments is to be nowhere.
-                for kept in calls.iter_mut().filter(|kept| kept["id"] == call.id) {
-                    Arc::make_mut(kept).insert("tool_args".into(), left.arguments.clone().into());
-                }
-            }
-            events.push(Event::ToolExecuted {
-                id: call.id,
-                tool_name: call.tool_name,
-                arguments: left.arguments,
-                value: left.value,
-                is_error: left.is_error,
-                source: source.to_owned(),
-                mcp_server,
-            });
-        }
-        voice.kept().end_batch(events);
-    }
-
-    async fn call(&self, call: &Call, tools: &[Offered]) -> Done {
-        let start = Instant::now();
-        let (id, tool_name) = (call.id.clone(), call.tool_name.clone());
-        self.voice.tell(TurnEvent::ToolCalled { id: id.clone(), tool_name: tool_name.clone() });
-        let tool = tools.iter().find(|tool| tool.spec().name == call.tool_name);
-        let span = tracing::info_span!(
-            target: TURN, "execute_tool", otel.name = format!("execute_tool {}", call.tool_name), otel.status_code = Empty,
-            error.type = Empty, gen_ai.operation.name = "execute_tool", gen_ai.tool.name = call.tool_name,
-            gen_ai.tool.call.id = call.id, gen_ai.tool.type = "function",
-            gen_ai.tool.call.arguments = Empty, gen_ai.tool.call.result = Empty,
-        );
-        let output = match tool {
-            None => {
-                let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
-                ToolOutput::error(format!("There is no tool `{}`; the tools are {}", call.tool_name, names.join(", ")))
-            }
-            Some(tool) => match &call.broken {
-                Some(text) => ToolOutput::error(format!("The arguments are no JSON object: {text}")),
-                None => self.perform(tool, call).instrument(span.clone()).await,
-            },
-        };
-        if output.is_error {
-            fails(&span, "tool_error");
-        }
-        self.voice.tell(TurnEvent::ToolReturned { id, tool_name, is_error: output.is_error, elapsed: start.elapsed() });
-        let (source, mcp_server) = match tool {
-            Some(Offered::Own(tool)) => (tool.source(), tool.mcp_server().map(str::to_owned)),
-            Some(Offered::Search(_) | Offered::Listen(_)) => (ToolSource::Engine, None),
-            None => (ToolSource::Local, None),
-        };
-        // What hooks leave of the result is what a span may show: it stays open until they have run.
-        Done { output, source, mcp_server, span: self.voice.engine.records_content.then_some(span) }
-    }
-
-    async fn perform(&self, tool: &Offered, call: &Call) -> ToolOutput {
-        let engine = &self.voice.engine;
-        let tool = match tool {
-            Offered::Search(_) => return search(self.voice.hooked(), &*engine.knowledge, &call.arguments).await,
-            Offered::Listen(_) => return ToolOutput::of("ok"),
-            Offered::Own(tool) => tool,
-        };
-        let limit = tool.timeout().unwrap_or_else(|| engine.toolbox.timeout());
-        let called = tool.call(call.arguments.clone(), Arc::new(self.voice.clone()));
-        match select(called, pin!(sleep(limit))).await {
-            Either::Left((output, _)) => output,
-            Either::Right(_) => {
-                ToolOutput::error(format!("`{}` was not done after {} ms", call.tool_name, limit.as_millis()))
-            }
-        }
+/// The system prompt with more below it.
+fn below(system: &Arc<Object>, prompt: &str) -> Arc<Object> {
+    match system.get("content").and_then(serde_json::Value::as_str) {
+        Some(text) if !prompt.is_empty() => message("system", &format!("{text}\n\n{prompt}")),
+        _ => Arc::clone(system),
     }
 }
 
-/// A call that was made.
-struct Done {
-    output: ToolOutput,
-    source: ToolSource,
-    mcp_server: Option<String>,
-    /// Its span, where content is recorded.
-    span: Option<Span>,
-}
-
-/// A tool as the model is offered it.
-enum Offered {
-    Search(Arc<ToolSpec>),
-    Listen(Arc<ToolSpec>),
-    Own(Arc<dyn Tool>),
-}
-
-impl Offered {
-    fn spec(&self) -> Arc<ToolSpec> {
-        match self {
-            Self::Search(spec) | Self::Listen(spec) => Arc::clone(spec),
-            Self::Own(tool) => Arc::clone(tool.spec()),
-        }
-    }
-}
-
-/// Made once: a turn offers them at each iteration.
-static LISTEN_SPEC: LazyLock<Arc<ToolSpec>> =
-    LazyLock::new(|| Arc::new(ToolSpec::new(LISTEN, "Say nothing and wait for the user's next message.")));
-
-static SEARCH_SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-    let mut spec = ToolSpec::new(SEARCH, "Search the references for passages that answer the user's question.");
-    spec.parameters.insert("properties".into(), json!({"query": {"type": "string"}}));
-    spec.parameters.insert("required".into(), json!(["query"]));
-    Arc::new(spec)
-});
-
-fn message(role: &str, content: &str) -> Arc<Object> {
+pub(super) fn message(role: &str, content: &str) -> Arc<Object> {
     Arc::new(Object::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))
 }

@@ -1,20 +1,25 @@
 //! What a turn says: hooked, told to whoever listens, and kept.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::engine::Inner;
 use super::event::TurnEvent;
 use super::responses::{Rendered, Response};
 use super::running::Cancel;
+use super::skills::{State, Written};
 use crate::conversation::{Event, Object};
 use crate::hooks::Point;
 use crate::step::{Asked, Completion, Hooked, Identity, Outgoing, Ran, Witness, complete, outgoing};
 use crate::telemetry::TURN;
-use crate::tools::{ToolContext, Utterance};
+use crate::tools::{Activation, ToolContext, Utterance};
+
+/// What a tool reads that writes to memory where there is none.
+const NO_MEMORY: &str = "There is no memory: the agent has no skills";
 
 /// What a turn has to keep. What is in `done` is whole at any time: a call never stands there without its result.
 #[derive(Debug, Default)]
@@ -60,6 +65,28 @@ pub(super) struct Voice {
     pub(super) out: UnboundedSender<TurnEvent>,
     pub(super) cancel: Arc<Cancel>,
     pub(super) shows_changes: bool,
+    /// Where the conversation stands, and what is to be done after a batch.
+    pub(super) stand: Arc<Mutex<Stand>>,
+}
+
+/// Where the conversation stands in this turn.
+#[derive(Debug, Default)]
+pub(super) struct Stand {
+    state: State,
+    follow_ups: Vec<FollowUp>,
+}
+
+/// What a tool leaves to be done after its batch.
+#[derive(Debug)]
+pub(super) enum FollowUp {
+    /// A response is said.
+    Say(String),
+    /// A response is said, and the user's answer waited for.
+    Ask(String),
+    /// A skill begins.
+    Activate(Activation),
+    /// The model keeps what the user has told already.
+    Fill,
 }
 
 impl Voice {
@@ -71,20 +98,87 @@ impl Voice {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where the conversation stands.
+    pub(super) fn stand(&self) -> MappedStand<'_> {
+        MappedStand(self.standing())
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Stand> {
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has happened before the turn.
+    pub(super) fn stands(&self, past: &[Event]) {
+        if self.engine.skills.is_some() {
+            self.standing().state = State::of(past);
+        }
+    }
+
+    /// Something happens that changes where the conversation stands.
+    pub(super) fn happens(&self, event: Event) {
+        self.standing().state.apply(&event);
+        self.kept().say(event);
+    }
+
+    /// More is to be done after the batch.
+    pub(super) fn follow(&self, more: impl IntoIterator<Item = FollowUp>) {
+        self.standing().follow_ups.extend(more);
+    }
+
+    pub(super) fn take_follow_ups(&self) -> Vec<FollowUp> {
+        std::mem::take(&mut self.standing().follow_ups)
+    }
+
+    /// Writes an entry of memory.
+    pub(super) fn remember(&self, entry: &str, value: &Value) -> Result<(), String> {
+        let Some(skills) = &self.engine.skills else { return Err(NO_MEMORY.to_owned()) };
+        let Written { event, utters } = skills.write(&self.stand(), entry, value)?;
+        if let Some(event) = event {
+            self.happens(event);
+        }
+        self.follow(utters.into_iter().map(FollowUp::Say));
+        Ok(())
+    }
+
+    /// Memory is as it was before.
+    pub(super) fn return_to(&self, before: &State) {
+        let events = self.stand().back_to(before);
+        events.into_iter().for_each(|event| self.happens(event));
+    }
+
+    /// Says a fixed response of the agent's; whether there was something to say.
+    pub(super) async fn respond(&self, name: &str) -> bool {
+        let values = self.engine.skills.as_ref().map(|skills| skills.values(&self.stand())).unwrap_or_default();
+        let rendered = self.engine.responses.render(name, &values).filter(|rendered| !rendered.text.trim().is_empty());
+        let Some(Rendered { mut text, buttons, rephrase }) = rendered else {
+            tracing::warn!(target: TURN, response = name, "There is nothing to say: the response is not there, or blank");
+            return false;
+        };
+        if rephrase {
+            text = self.rephrased(&text).await;
+        }
+        self.say_as(Utterance { text, buttons, ..Utterance::default() }, Some(name)).await;
+        true
+    }
+
     /// Tells whoever listens; nobody may.
     pub(super) fn tell(&self, event: TurnEvent) {
         let _ = self.out.send(event);
     }
 
     /// Says a completed text of the model's or a tool's.
-    pub(super) async fn say(&self, mut said: Utterance) {
+    pub(super) async fn say(&self, said: Utterance) {
+        self.say_as(said, None).await;
+    }
+
+    async fn say_as(&self, mut said: Utterance, name: Option<&str>) {
         if said.buttons.is_empty() {
             said.buttons = std::mem::take(&mut self.kept().buttons);
         }
         match outgoing(self.hooked(), &said.text).await {
-            Outgoing::Say(text) => self.utter(Utterance { text, ..said }, None),
+            Outgoing::Say(text) => self.utter(Utterance { text, ..said }, name),
             Outgoing::Rejected { response } => {
-                self.kept().say(bot_message(said, None, true));
+                self.kept().say(bot_message(said, name.map(str::to_owned), true));
                 self.fall_back(Response::OutgoingRejected, response).await;
             }
         }
@@ -133,6 +227,17 @@ impl Voice {
     }
 }
 
+/// The state alone, as long as it is looked at.
+pub(super) struct MappedStand<'a>(MutexGuard<'a, Stand>);
+
+impl Deref for MappedStand<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0.state
+    }
+}
+
 fn bot_message(said: Utterance, response: Option<String>, discarded: bool) -> Event {
     let Utterance { text, buttons, metadata, .. } = said;
     Event::BotMessage { text, response, buttons, metadata, discarded }
@@ -170,6 +275,14 @@ impl ToolContext for Voice {
 
     fn set_buttons(&self, buttons: Vec<Object>) {
         self.kept().buttons = buttons;
+    }
+
+    fn recall(&self, entry: &str) -> Option<Value> {
+        self.engine.skills.as_ref()?.recall(&self.stand(), entry)
+    }
+
+    fn remember(&self, entry: &str, value: Value) -> Result<(), String> {
+        Self::remember(self, entry, &value)
     }
 
     fn events(&self) -> Vec<Event> {

@@ -12,5 +12,6 @@ mod registering;
 mod returning;
 mod seed_modules;
 mod signalling;
+mod skills;
 mod supervising;
 mod turning;

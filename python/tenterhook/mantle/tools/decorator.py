@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tenterhook.mantle.tools.events import Event
 
-__all__ = ["TextStream", "ToolContext", "ToolDefinitionError", "Utterance", "tool"]
+__all__ = ["MemoryWriteError", "TextStream", "ToolContext", "ToolDefinitionError", "ToolMemory", "Utterance", "tool"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -53,6 +53,12 @@ class Turn(Protocol):
 
     def set_buttons(self, buttons: list[dict[str, Any]]) -> None:
         """Buttons for the next text of the turn."""
+
+    def recall(self, entry: str) -> Any:
+        """The value of an entry of memory."""
+
+    def remember(self, entry: str, value: Any) -> None:
+        """Writes an entry of memory."""
 
     def events(self) -> list[Event]:
         """What has happened in the conversation."""
@@ -112,6 +118,32 @@ class TextStream:
             self._turn.say({"text": text, "buttons": self._buttons, "metadata": self._metadata, "streamed": True})
 
 
+class MemoryWriteError(ValueError):
+    """A write that is refused: the entry is not declared, the value does not fit it, or it is written once a session."""
+
+
+@final
+class ToolMemory:
+    """What the agent remembers, as ``memory.yml`` declares it."""
+
+    __slots__ = ("_turn",)
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def get(self, entry: str, default: Any = None) -> Any:
+        """The value of an entry: that of the active skill, else of the project; ``project.entry`` names the project's.
+
+        ``default`` where it has none.
+        """
+        value = self._turn.recall(entry)
+        return default if value is None else value
+
+    def set(self, entry: str, value: Any) -> None:
+        """Writes an entry; ``None`` clears it. Raises :class:`MemoryWriteError` where that is refused."""
+        self._turn.remember(entry, value)
+
+
 @final
 class ToolContext:
     """What a tool may do beside giving a result."""
@@ -131,6 +163,11 @@ class ToolContext:
     def is_cancelled(self) -> bool:
         """Whether the turn has been cancelled: look before what cannot be undone."""
         return self._turn.is_cancelled()
+
+    @property
+    def memory(self) -> ToolMemory:
+        """What the agent remembers."""
+        return ToolMemory(self._turn)
 
     @property
     def events(self) -> list[Event]:

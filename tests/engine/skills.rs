@@ -1,0 +1,454 @@
+//! Agents with skills: memory, gates, confirmations, ordered blocks, hand-offs. The model's part is a list of answers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tenterhook::{
+    ConversationStore, Event, HookEngine, LoadedAgent, Model, ModelError, ModelReply, ModelRequest, Object,
+    RequestedCall, SqliteStore, Tokens, TurnEngine, TurnEvent, TurnInput,
+};
+
+use crate::agents::{environment, folder};
+
+/// Gives its answers one after the other.
+struct Answers {
+    left: Arc<Mutex<VecDeque<ModelReply>>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+impl Model for Answers {
+    fn name(&self) -> &'static str {
+        "answers"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _: Option<Tokens<'a>>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.requests.lock().unwrap().push(request.clone());
+        let next = self.left.lock().unwrap().pop_front();
+        Box::pin(async { next.ok_or_else(|| ModelError::Exhausted("there are no answers left".into())) })
+    }
+}
+
+struct Scene {
+    agent: LoadedAgent,
+    left: Arc<Mutex<VecDeque<ModelReply>>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
+    folder: tempfile::TempDir,
+}
+
+/// The agent in these files, and a model that answers like this.
+fn scene(files: &[(&str, &str)], replies: impl IntoIterator<Item = ModelReply>) -> Scene {
+    let folder = folder(files);
+    let (left, requests) = (Arc::new(Mutex::new(replies.into_iter().collect())), Arc::default());
+    let model = Answers { left: Arc::clone(&left), requests: Arc::clone(&requests) };
+    let hooks = HookEngine::builder(folder.path()).python(environment());
+    let loader = TurnEngine::loader(folder.path()).hooks(hooks).model(model).store(folder.path().join("talks.db"));
+    let agent = loader.load().unwrap_or_else(|error| panic!("{error}"));
+    Scene { agent, left, requests, folder }
+}
+
+impl Scene {
+    /// What the user hears when they say this.
+    async fn say(&self, text: &str) -> Vec<String> {
+        let events: Vec<_> = self.agent.engine.turn(TurnInput::new("s", text)).collect().await;
+        let heard = |event| if let TurnEvent::Message { text, .. } = event { Some(text) } else { None };
+        events.into_iter().filter_map(heard).collect()
+    }
+
+    fn answers(&self, replies: impl IntoIterator<Item = ModelReply>) {
+        self.left.lock().unwrap().extend(replies);
+    }
+
+    /// The tools that each request offered.
+    fn offered(&self) -> Vec<Vec<String>> {
+        let requests = self.requests.lock().unwrap();
+        requests.iter().map(|request| request.tools.iter().map(|tool| tool.name.clone()).collect()).collect()
+    }
+
+    /// The system prompt of the last request.
+    fn prompt(&self) -> String {
+        let requests = self.requests.lock().unwrap();
+        requests.last().unwrap().messages[0]["content"].as_str().unwrap().to_owned()
+    }
+
+    /// What is kept of these kinds.
+    fn kept(&self, kinds: &[&str]) -> Vec<Value> {
+        let store = SqliteStore::open(self.folder.path().join("talks.db")).unwrap();
+        let events: Vec<Event> = store.events("s").unwrap();
+        events
+            .iter()
+            .map(|event| json!(event))
+            .filter(|event| kinds.contains(&event["event"].as_str().unwrap()))
+            .collect()
+    }
+}
+
+fn said(text: &str) -> ModelReply {
+    ModelReply::text(text)
+}
+
+fn call(tool: &str, arguments: Value) -> ModelReply {
+    let Value::Object(arguments) = arguments else { panic!("{arguments} is no object") };
+    let call = RequestedCall { id: None, tool_name: tool.into(), arguments: Ok::<Object, String>(arguments) };
+    ModelReply { calls: vec![call], ..ModelReply::default() }
+}
+
+fn activate(skill: &str) -> ModelReply {
+    call("activate_skill", json!({"skill_id": skill}))
+}
+
+const BALANCE: &str = "---
+name: Balance
+description: Tell the balance of an account.
+---
+
+Ask for the account number, then call check_balance.
+";
+
+const BALANCE_MEMORY: &str = "schema:
+  public:
+    account_number: {type: text, llm_settable: true, description: the number of the account}
+    balance: {type: float}
+";
+
+const BALANCE_TOOLS: &str = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Look up a balance')
+async def check_balance(context: ToolContext = None) -> ToolResult:
+    context.memory.set('balance', 12.5)
+    return ToolResult(llm_response={'account': context.memory.get('account_number'), 'balance': context.memory.get('balance')})
+";
+
+fn balance(skill: &'static str) -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("skills/balance/skill.md", skill),
+        ("skills/balance/memory.yml", BALANCE_MEMORY),
+        ("skills/balance/tools.py", BALANCE_TOOLS),
+    ]
+}
+
+#[tokio::test]
+async fn a_skill_is_activated_has_its_tools_and_memory_and_is_completed() {
+    let scene = scene(
+        &balance(BALANCE),
+        [
+            activate("balance"),
+            said("nothing"),
+            call("set_fields", json!({"account_number": "4711"})),
+            call("check_balance", json!({})),
+            said("12.50 euros."),
+        ],
+    );
+    assert_eq!(scene.say("What is on my account 4711?").await, ["12.50 euros."]);
+    assert_eq!(
+        scene.offered(),
+        [
+            vec!["activate_skill", "cannot_help", "listen"],
+            vec!["set_fields"],
+            vec!["check_balance", "complete_skill", "cancel_skill", "set_fields", "cannot_help", "listen"],
+            vec!["check_balance", "complete_skill", "cancel_skill", "set_fields", "cannot_help", "listen"],
+            vec!["check_balance", "complete_skill", "cancel_skill", "set_fields", "cannot_help", "listen"],
+        ]
+    );
+    let prompt = scene.prompt();
+    assert!(prompt.contains("Ask for the account number, then call check_balance."), "{prompt}");
+    assert!(prompt.contains("- balance.account_number: 4711"), "{prompt}");
+    let results = scene.kept(&["tool_executed"]);
+    assert_eq!(results[2]["value"], r#"{"account":"4711","balance":12.5}"#);
+    scene.answers([call("complete_skill", json!({})), said("Anything else?")]);
+    scene.say("Thanks").await;
+    assert_eq!(scene.offered().last().unwrap(), &["activate_skill", "cannot_help", "listen"]);
+    assert_eq!(
+        scene.kept(&["skill_activated", "memory_set", "skill_completed"]),
+        [
+            json!({"event": "skill_activated", "skill_id": "balance"}),
+            json!({"event": "memory_set", "namespace": "balance", "entry": "account_number", "value": "4711"}),
+            json!({"event": "memory_set", "namespace": "balance", "entry": "balance", "value": 12.5}),
+            json!({"event": "skill_completed", "skill_id": "balance"}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_closed_gate_hides_its_tool_and_keeps_it_from_running() {
+    let gated = "---
+name: Balance
+description: Tell the balance of an account.
+tool_constraints:
+  - check_balance:
+      requires: session.balance.account_number
+---
+Help.
+";
+    let scene = scene(
+        &balance(gated),
+        [
+            activate("balance"),
+            said("nothing"),
+            call("check_balance", json!({})),
+            call("set_fields", json!({"account_number": "4711"})),
+            call("check_balance", json!({})),
+            said("Done."),
+        ],
+    );
+    assert_eq!(scene.say("hello").await, ["Done."]);
+    let offered = scene.offered();
+    assert!(!offered[2].contains(&"check_balance".to_owned()) && offered[4].contains(&"check_balance".to_owned()));
+    let results = scene.kept(&["tool_executed"]);
+    assert_eq!(
+        (&results[1]["tool_name"], &results[1]["is_error"], results[3].get("is_error")),
+        (&json!("check_balance"), &json!(true), None)
+    );
+}
+
+#[tokio::test]
+async fn fields_that_do_not_fit_or_that_the_skill_refuses_are_told_and_the_others_kept() {
+    let memory = "schema:
+  public:
+    amount: {type: int, llm_settable: true}
+    name: {type: text, llm_settable: true}
+    other: {type: text, llm_settable: true}
+    secret: {type: text}
+";
+    let tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Checks the name')
+async def run_after_setting_name(context: ToolContext = None) -> ToolResult:
+    wrong = 'too short' if len(context.memory.get('name')) < 3 else None
+    return ToolResult(llm_response={'error': wrong})
+";
+    let skill = "---\nname: Order\ndescription: Take an order.\n---\nTake it.\n";
+    let files =
+        [("skills/order/skill.md", skill), ("skills/order/memory.yml", memory), ("skills/order/tools.py", tools)];
+    let given = json!({"amount": "many", "name": "X", "other": "fine", "secret": "s"});
+    let scene = scene(&files, [activate("order"), said("nothing"), call("set_fields", given), said("Hm.")]);
+    scene.say("hello").await;
+    let results = scene.kept(&["tool_executed"]);
+    let result: Value = serde_json::from_str(results[1]["value"].as_str().unwrap()).unwrap();
+    let expected = json!({"set": ["other"], "refused": {
+        "amount": "`amount` takes a whole number, not the text `many`",
+        "name": "too short",
+        "secret": "`secret` is no field that can be set now",
+    }});
+    assert_eq!(result, expected);
+    assert!(scene.offered().iter().flatten().all(|tool| !tool.starts_with("run_after_setting")));
+    let prompt = scene.prompt();
+    assert!(prompt.contains("- order.other: fine") && !prompt.contains("order.name"), "{prompt}");
+}
+
+const TRANSFER: &str = "---
+name: Transfer
+description: Send money.
+tool_constraints:
+  - send_money:
+      requires_confirmation: {enabled: true, utter_for_confirmation: utter_sure, utter_on_user_denial: utter_not_sent}
+      on_success: utter_sent
+---
+Send it.
+";
+
+const TRANSFER_TOOLS: &str = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Send money')
+async def send_money(amount: int) -> ToolResult:
+    return ToolResult(llm_response={'receipt': f'R-{amount}'})
+";
+
+const TRANSFER_RESPONSES: &str = "responses:
+  utter_sure: [{text: Shall I send it?}]
+  utter_sent: [{text: It is sent.}]
+  utter_not_sent: [{text: I have not sent it.}]
+";
+
+const COUNTING: &str = "
+from rasa.mantle.hooks import ToolCallPayload, ToolResultPayload, modify_tool_call, modify_tool_result
+
+@modify_tool_call()
+async def double(payload: ToolCallPayload) -> ToolCallPayload:
+    if payload.tool_name == 'send_money':
+        return payload.model_copy(update={'arguments': {'amount': payload.arguments['amount'] * 2}})
+    return payload
+
+@modify_tool_result()
+async def redact(payload: ToolResultPayload) -> ToolResultPayload:
+    if payload.tool_name == 'resolve_tool_confirmation':
+        return payload.model_copy(update={'value': payload.value.replace('R-', 'receipt ')})
+    return payload
+";
+
+fn transfer() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("skills/transfer/skill.md", TRANSFER),
+        ("skills/transfer/tools.py", TRANSFER_TOOLS),
+        ("responses.yml", TRANSFER_RESPONSES),
+        ("hooks.py", COUNTING),
+    ]
+}
+
+#[tokio::test]
+async fn a_confirmed_call_runs_with_its_hooked_arguments_and_a_redaction_reaches_its_own_event() {
+    let scene = scene(&transfer(), [activate("transfer"), call("send_money", json!({"amount": 5}))]);
+    assert_eq!(scene.say("Send 5").await, ["Shall I send it?"]);
+    scene.answers([call("resolve_tool_confirmation", json!({"accepted": true})), said("There you go.")]);
+    assert_eq!(scene.say("Yes").await, ["It is sent.", "There you go."]);
+    assert_eq!(scene.offered()[2], ["resolve_tool_confirmation", "cancel_skill", "listen"]);
+    let results = scene.kept(&["tool_executed"]);
+    let shown: Vec<_> =
+        results.iter().map(|event| json!([event["tool_name"], event["source"], event["value"]])).collect();
+    assert_eq!(
+        shown,
+        [
+            json!(["activate_skill", "engine", r#"{"activated":"transfer"}"#]),
+            json!(["send_money", "local", r#"{"status":"awaiting_confirmation"}"#]),
+            json!(["send_money", "tool_confirmation", r#"{"receipt":"receipt 10"}"#]),
+            json!(["resolve_tool_confirmation", "engine", r#"{"receipt":"receipt 10"}"#]),
+        ]
+    );
+    assert_eq!(results[2]["arguments"], json!({"amount": 10}));
+    let last = scene.requests.lock().unwrap().last().unwrap().messages.clone();
+    let tools = last.iter().filter(|message| message["role"] == "tool").count();
+    assert_eq!(tools, 3, "the model sees the answer to each of its calls, and nothing else");
+}
+
+#[tokio::test]
+async fn a_denied_call_does_not_run_and_its_words_end_the_turn() {
+    let scene = scene(&transfer(), [activate("transfer"), call("send_money", json!({"amount": 5}))]);
+    scene.say("Send 5").await;
+    scene.answers([call("resolve_tool_confirmation", json!({"accepted": false}))]);
+    assert_eq!(scene.say("No").await, ["I have not sent it."]);
+    assert_eq!(
+        scene.kept(&["confirmation_answered"]),
+        [json!({"event": "confirmation_answered", "tool_name": "send_money", "accepted": false})]
+    );
+    assert!(scene.kept(&["tool_executed"]).iter().all(|event| event["source"] != "tool_confirmation"));
+}
+
+#[tokio::test]
+async fn an_ordered_block_is_gone_through_by_the_engine_and_the_model_is_asked_where_it_must_be() {
+    let skill = "---
+name: Lock card
+description: Lock a card.
+---
+
+:::ordered_block id=lock
+steps:
+  - id: ask
+    collect: card_number
+    utterance: utter_which_card
+  - id: mark
+    set_memory: {state: locking}
+  - id: lock
+    execute_tool: lock_card
+    parameters: {number: session.lock_card.card_number}
+  - id: tell
+    action: utter_locked
+:::
+";
+    let memory = "schema:
+  public:
+    card_number: {type: text}
+    state: {type: text}
+";
+    let tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Lock it')
+async def lock_card(number: str, context: ToolContext = None) -> ToolResult:
+    return ToolResult(llm_response={'locked': number, 'was': context.memory.get('state')})
+";
+    let responses = "responses:
+  utter_which_card: [{text: Which card?}]
+  utter_locked: [{text: 'Card {card_number} is locked.'}]
+";
+    let counting = "
+import json
+from rasa.mantle.hooks import ToolCallPayload, ToolResultPayload, on_tool_call, on_tool_result
+seen = []
+
+@on_tool_call()
+async def call(payload: ToolCallPayload) -> None:
+    assert payload.tool_name != 'lock_card'
+";
+    let files = [
+        ("skills/lock_card/skill.md", skill),
+        ("skills/lock_card/memory.yml", memory),
+        ("skills/lock_card/tools.py", tools),
+        ("responses.yml", responses),
+        ("hooks.py", counting),
+    ];
+    let scene = scene(&files, [activate("lock_card"), said("nothing")]);
+    assert_eq!(scene.say("Lock my card").await, ["Which card?"]);
+    scene.answers([call("set_fields", json!({"card_number": "42"})), said("Anything else?")]);
+    assert_eq!(scene.say("42").await, ["Card 42 is locked.", "Anything else?"]);
+    let results = scene.kept(&["tool_executed"]);
+    let locked = results.iter().find(|event| event["tool_name"] == "lock_card").unwrap();
+    assert_eq!(locked["value"], r#"{"locked":"42","was":"locking"}"#);
+    assert_eq!(scene.kept(&["skill_completed"]).len(), 1, "it is nothing but this block");
+    assert_eq!(scene.offered().last().unwrap(), &["activate_skill", "cannot_help", "listen"]);
+    let hooks = scene.agent.hooks.as_ref().unwrap().statistics();
+    assert!(hooks.iter().all(|hook| hook.failures.is_empty()), "no hook sees the calls that the engine makes");
+}
+
+#[tokio::test]
+async fn a_tool_hands_over_to_another_skill_whose_end_brings_its_own_back() {
+    let verify = "---\nname: Verify\ndescription: Verify the caller.\n---\nAsk for the pin.\n";
+    let overview = "---
+name: Overview
+description: Show the accounts.
+complete_when: {condition: session.overview.shown}
+---
+Show the accounts.
+";
+    let verify_tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ActivateSkill, ToolResult
+
+@tool(description='Verify the caller')
+async def verify_identity(pin: str) -> ToolResult:
+    return ToolResult(llm_response={'verified': True}, next=[ActivateSkill(skill_id='overview')])
+";
+    let overview_tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Show the accounts')
+async def show(context: ToolContext = None) -> ToolResult:
+    context.memory.set('shown', True)
+    return ToolResult(llm_response={'accounts': 2})
+";
+    let files = [
+        ("skills/verify/skill.md", verify),
+        ("skills/verify/tools.py", verify_tools),
+        ("skills/overview/skill.md", overview),
+        ("skills/overview/memory.yml", "schema: {public: {shown: {type: bool}}}\n"),
+        ("skills/overview/tools.py", overview_tools),
+    ];
+    let scene = scene(
+        &files,
+        [
+            activate("verify"),
+            call("verify_identity", json!({"pin": "1"})),
+            call("show", json!({})),
+            said("Two accounts."),
+        ],
+    );
+    assert_eq!(scene.say("Show my accounts").await, ["Two accounts."]);
+    let own = |tools: &[String]| -> Vec<String> {
+        tools.iter().filter(|tool| ["verify_identity", "show"].contains(&tool.as_str())).cloned().collect()
+    };
+    let offered: Vec<_> = scene.offered().iter().map(|tools| own(tools)).collect();
+    assert_eq!(offered, [vec![], vec!["verify_identity"], vec!["show"], vec!["verify_identity"]]);
+}
