@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 10] = [
     &["hooks"],
     &["telemetry"],
     &["dispatch", "check", "tools", "condition"],
-    &["step"],
+    &["step", "skill"],
     &["turn"],
     &["python", "worker", "providers"],
     &["agent"],

@@ -1,22 +1,23 @@
 //! A whole agent from its folder: configuration, hooks, tools, references, model and store become a [`TurnEngine`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::answering::{Answering, answering};
 use super::builder::HookEngineBuilder;
-use super::config::{self, AgentConfig};
+use super::config::{self, AgentConfig, KnownTools};
 use super::discovery;
 use super::engine::HookEngine;
 use super::error::Error;
 use super::tooling::AgentTools;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::providers::{References, SqliteStore};
+use crate::skill::{Import, Skill};
 use crate::step::{Identity, Model};
 use crate::telemetry::export;
-use crate::turn::{TurnEngine, TurnEngineBuilder};
+use crate::turn::{SkillSet, TurnEngine, TurnEngineBuilder};
 
 /// An agent that has been loaded.
 #[derive(Debug)]
@@ -92,10 +93,7 @@ impl AgentLoader {
         let root = std::path::absolute(&self.folder)
             .map_err(|reason| Error::Unreadable { path: self.folder.clone(), reason })?;
         let (config, mut warnings) = config::load(&root)?;
-        if warnings.iter().any(|problem| problem.severity == Severity::Error) {
-            warnings.retain(|problem| problem.severity == Severity::Error);
-            return Err(Error::Configuration { root, problems: warnings });
-        }
+        refuse(&root, &mut warnings)?;
         let hooks = if discovery::has_modules(&root)? {
             let hooks = self.hooks.tools(config.tool_timeout).load()?;
             warnings.extend(hooks.warnings());
@@ -103,6 +101,11 @@ impl AgentLoader {
         } else {
             None
         };
+        let tools = hooks.as_ref().map(|hooks| known_tools(hooks, &config)).unwrap_or_default();
+        let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        let new = |problem: &Diagnostic| !told.contains(&problem.to_string());
+        warnings.extend(config.check_references(&tools).into_iter().filter(new));
+        refuse(&root, &mut warnings)?;
         let Answering { model, toolbox } = match self.model {
             Some(model) => Answering { model, toolbox: None },
             None => answering(&config, &root)?,
@@ -114,6 +117,9 @@ impl AgentLoader {
         let references = open(&root, config.chunking);
         references.refresh().map_err(Error::References)?;
         let folder = root.file_name().map(|name| name.to_string_lossy().into_owned());
+        let imports = imports(&config);
+        let skills: Vec<_> = config.skills.iter().filter(|skill| !skill.disabled).cloned().collect();
+        let skills = SkillSet { skills, project: config.memory.clone() };
         let mut builder = TurnEngineBuilder::new(model)
             .name(config.id.clone().or(folder).unwrap_or_else(|| "agent".to_owned()))
             .record_content(export::captures_content())
@@ -123,19 +129,52 @@ impl AgentLoader {
             .max_prompt_tokens(most.filter(|_| !recorded).map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
             .responses(config.responses.clone())
             .prompt(move |identity| prompt(&config, identity));
+        if !skills.skills.is_empty() {
+            builder = builder.skills(skills);
+        }
         if let Some(file) = &self.store {
             builder = builder.store(SqliteStore::open(file)?);
         }
         if let Some(hooks) = &hooks {
             builder = builder
                 .hooks(Arc::<HookEngine>::clone(hooks))
-                .toolbox(AgentTools { engine: Arc::clone(hooks), imports: HashMap::new() });
+                .toolbox(AgentTools { engine: Arc::clone(hooks), imports });
         }
         if let Some(toolbox) = toolbox {
             builder = builder.toolbox(toolbox);
         }
         Ok(LoadedAgent { engine: builder.build(), hooks, warnings })
     }
+}
+
+/// Refuses a load for what is wrong; warnings do not.
+fn refuse(root: &Path, found: &mut Vec<Diagnostic>) -> Result<(), Error> {
+    if found.iter().all(|problem| problem.severity != Severity::Error) {
+        return Ok(());
+    }
+    found.retain(|problem| problem.severity == Severity::Error);
+    Err(Error::Configuration { root: root.to_owned(), problems: std::mem::take(found) })
+}
+
+/// The tools that the agent's modules have, by where they lie.
+fn known_tools(hooks: &HookEngine, config: &AgentConfig) -> KnownTools {
+    let loaded = hooks.loaded();
+    let names = |skill: Option<&str>| -> BTreeSet<String> {
+        let those = loaded.tools.iter().filter(|tool| tool.skill.as_deref() == skill);
+        those.map(|tool| tool.spec.name.clone()).collect()
+    };
+    let local = config.skills.iter().map(|skill| (skill.id.clone(), names(Some(&skill.id)))).collect();
+    KnownTools { shared: Some(names(None)), local, servers: None }
+}
+
+/// The tools at the agent's root that each skill imports.
+fn imports(config: &AgentConfig) -> HashMap<String, Vec<String>> {
+    let shared = |import: &Import| match import {
+        Import::Shared(tool) => Some(tool.clone()),
+        Import::Mcp { .. } => None,
+    };
+    let of = |skill: &Skill| (skill.id.clone(), skill.import_tools.iter().filter_map(shared).collect());
+    config.skills.iter().map(of).collect()
 }
 
 /// The system prompt of a turn.

@@ -69,6 +69,14 @@ pub struct Place {
     pub end_column: u32,
 }
 
+impl Place {
+    /// Moves it down by some lines.
+    pub(crate) fn shift(&mut self, lines: u32) {
+        self.line = self.line.saturating_add(lines);
+        self.end_line = self.end_line.saturating_add(lines);
+    }
+}
+
 /// Another place that a problem concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Related {

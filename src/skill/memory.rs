@@ -80,12 +80,6 @@ impl MemorySchema {
     pub(crate) fn get(&self, name: &str) -> Option<&MemoryEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
-
-    /// The values that entries have at first.
-    pub(crate) fn initial_values(&self) -> Object {
-        let value = |entry: &MemoryEntry| Some((entry.name.clone(), entry.initial_value.clone()?));
-        self.entries.iter().filter_map(value).collect()
-    }
 }
 
 impl MemoryEntry {

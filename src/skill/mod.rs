@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) use block::{Argument, Branch, Goto, Next, OrderedBlock, Step, StepKind, Target};
 pub(crate) use gate::{Confirmation, ToolConstraint};
 pub(crate) use memory::{MemoryEntry, MemoryKind, MemorySchema, Visibility};
-pub(crate) use mention::{Mention, Mentioned, mentions, with_memory};
+pub(crate) use mention::{Mention, mentions, with_memory};
 pub(crate) use reference::{Reference, References, Referent};
 
 use crate::condition::Condition;

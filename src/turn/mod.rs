@@ -21,5 +21,6 @@ pub use engine::{TurnEngine, TurnEngineBuilder};
 pub use event::TurnEvent;
 pub use input::{Said, TurnInput};
 pub use responses::{FixedResponses, Rendered, Response, Responses};
+pub(crate) use skills::SkillSet;
 pub use store::{ConversationStore, MemoryStore, StoreError};
 pub use stream::TurnStream;

@@ -79,7 +79,7 @@ impl Scene {
 
     /// What is kept of these kinds.
     fn kept(&self, kinds: &[&str]) -> Vec<Value> {
-        let store = SqliteStore::open(self.folder.path().join("talks.db")).unwrap();
+        let store = SqliteStore::open(&self.folder.path().join("talks.db")).unwrap();
         let events: Vec<Event> = store.events("s").unwrap();
         events
             .iter()

@@ -1,17 +1,32 @@
-//! The configuration of an agent: `agent.yml`, `integrations.yml` and `responses.yml` at the root of its folder.
+//! The configuration of an agent: `agent.yml`, `integrations.yml`, `responses.yml` and `memory.yml` at the root of its folder, and
+//! the `skill.md` and `memory.yml` of its skills.
 //!
 //! No key is ignored in silence. What is wrong in a file comes back as problems beside the values that could be read; only a folder
 //! or file that cannot be read is an error.
 
 mod agent_file;
+mod answers;
+mod blocks;
+mod body;
 mod client;
 mod conditions;
+mod gates;
 mod integrations;
+mod markdown;
+mod memory;
+#[cfg(test)]
+mod memory_tests;
 mod model;
+mod references;
+#[cfg(test)]
+mod references_tests;
 mod report;
 mod responses;
 mod scalar;
 mod sections;
+mod skill;
+mod skills;
+mod steps;
 #[cfg(test)]
 mod testing;
 mod variables;
@@ -23,15 +38,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use agent_file::{Prompts, SessionConfig};
+pub(crate) use answers::{recording, script};
 pub(crate) use integrations::LlmConfig;
 pub(crate) use model::ModelConfig;
+pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;
 pub(crate) use variables::Variables;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::providers::{Chunking, RecordedConversation, Script};
+use crate::providers::Chunking;
+use crate::skill::{Import, MemorySchema, Referent, Skill};
+use references::{Known, check_references};
 use report::{Field, Report};
 use sections::{AGENT_FILE, INTEGRATIONS_FILE, RESPONSES_FILE};
+use skills::{load_memory, load_skills};
 
 /// How large a file may be, in bytes.
 const LARGEST: usize = 1 << 20;
@@ -70,6 +90,31 @@ pub(crate) struct AgentConfig {
     pub(crate) llm: Option<LlmConfig>,
     /// The fixed texts.
     pub(crate) responses: Responses,
+    /// The skills.
+    pub(crate) skills: Vec<Skill>,
+    /// What all skills remember.
+    pub(crate) memory: MemorySchema,
+}
+
+impl AgentConfig {
+    /// What is wrong in what the files name of each other, as far as `tools` are known.
+    pub(crate) fn check_references(&self, tools: &KnownTools) -> Vec<Diagnostic> {
+        let responses = self.responses.names();
+        let mut found = check_references(&self.skills, &self.memory, tools, Some(&responses));
+        let known = Known::new(&self.skills, &self.memory, tools, Some(&responses));
+        found.extend(known.check(&self.responses.references));
+        for skill in &self.skills {
+            let mut report = Report::new(&skill.references.file);
+            let imports =
+                skill.references.all.iter().filter(|of| matches!(of.to, Referent::Import(Import::Mcp { .. })));
+            for import in imports {
+                let message = format!("`{}` is not offered: MCP servers are not asked yet", import.shown);
+                report.warning("unsupported-import", import.place, message, None);
+            }
+            found.extend(report.finish());
+        }
+        found
+    }
 }
 
 impl Default for AgentConfig {
@@ -86,6 +131,8 @@ impl Default for AgentConfig {
             session: SessionConfig::default(),
             llm: None,
             responses: Responses::default(),
+            skills: vec![],
+            memory: MemorySchema::default(),
         }
     }
 }
@@ -130,28 +177,6 @@ pub enum ConfigError {
     },
 }
 
-/// Reads the first conversation of a file.
-pub(crate) fn recording(file: &Path) -> Result<RecordedConversation, ConfigError> {
-    let text =
-        std::fs::read_to_string(file).map_err(|reason| ConfigError::Unreadable { path: file.to_owned(), reason })?;
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    RecordedConversation::from_line(line).map_err(|message| ConfigError::Recording { path: file.to_owned(), message })
-}
-
-/// Reads the answers of a scripted model.
-pub(crate) fn script(file: &Path) -> Result<Script, ConfigError> {
-    let unreadable = |reason| ConfigError::Unreadable { path: file.to_owned(), reason };
-    let broken = |message| ConfigError::Script { path: file.to_owned(), message };
-    let text = std::fs::read_to_string(file).map_err(unreadable)?;
-    let node = yaml::parse(&text).map_err(|faults| {
-        let told = |fault: &yaml::Fault| format!("line {}: {}", fault.place.line, fault.message);
-        broken(faults.iter().map(told).collect::<Vec<_>>().join("; "))
-    })?;
-    let value = node.map_or_else(|| serde_json::json!({}), |node| node.json());
-    let read = serde_path_to_error::deserialize(value);
-    read.map_err(|error| broken(format!("`{}`: {}", error.path(), error.inner())))
-}
-
 /// Reads the configuration of the agent in the folder `root`, with the variables of this process.
 pub(crate) fn load(root: &Path) -> Result<(AgentConfig, Vec<Diagnostic>), ConfigError> {
     load_with(root, &|name| std::env::var(name).ok())
@@ -178,6 +203,12 @@ pub(crate) fn load_with(root: &Path, variables: Variables<'_>) -> Result<(AgentC
             None => found.extend(misnamed(root, name)),
         }
     }
+    let (skills, wrong) = load_skills(root)?;
+    found.extend(wrong);
+    let (memory, wrong) = load_memory(root)?;
+    found.extend(wrong);
+    (config.skills, config.memory) = (skills, memory);
+    found.extend(config.check_references(&KnownTools::default()));
     Ok((config, found))
 }
 
@@ -190,7 +221,10 @@ fn read(root: &Path, name: &str, bytes: &[u8], variables: Variables<'_>, config:
     match (name, &field) {
         (AGENT_FILE, field) => agent_file::read(field.as_ref(), &mut report, config),
         (INTEGRATIONS_FILE, Some(field)) => config.llm = integrations::read(field, &mut report, root, variables),
-        (RESPONSES_FILE, Some(field)) => config.responses = responses::read(field, &mut report),
+        (RESPONSES_FILE, Some(field)) => {
+            config.responses = responses::read(field, &mut report);
+            config.responses.references = report.references(None);
+        }
         _ => {}
     }
     report.finish()

@@ -7,12 +7,16 @@ use std::time::Duration;
 use super::sections::{Section, Verdict};
 use super::yaml::{self, Entry, Fault, Node, Yaml};
 use crate::diagnostic::{Diagnostic, Place, Related, Severity};
+use crate::skill::{Reference, References, Referent};
 
 /// The problems of one file.
 #[derive(Debug)]
 pub(super) struct Report {
     file: PathBuf,
+    /// The file's lines, where they are known.
+    lines: Vec<String>,
     found: Vec<Diagnostic>,
+    references: Vec<Reference>,
 }
 
 /// A text is no YAML, or not what can be meant; why is told.
@@ -66,14 +70,20 @@ impl<'n> Fields<'n> {
         self.entries.iter().find(|entry| entry.key == key).map_or(self.place, |entry| entry.place)
     }
 
-    fn path(&self, key: &str) -> String {
+    /// The name of a key's value for people.
+    pub(super) fn path(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 }
 
 impl Report {
     pub(super) fn new(file: &Path) -> Self {
-        Self { file: file.to_owned(), found: vec![] }
+        Self { file: file.to_owned(), lines: vec![], found: vec![], references: vec![] }
+    }
+
+    /// Keeps the file's text, so that words can be found in it.
+    pub(super) fn keep(&mut self, text: &str) {
+        self.lines = text.lines().map(str::to_owned).collect();
     }
 
     /// What has been found, by place.
@@ -124,9 +134,52 @@ impl Report {
         }
     }
 
+    /// Notes that something is named which stands elsewhere.
+    pub(super) fn refer(&mut self, shown: impl Into<String>, place: Place, to: Referent) {
+        self.references.push(Reference { shown: shown.into(), place, to });
+    }
+
+    /// What has been noted so far, by a file of that skill or of the project.
+    pub(super) fn references(&mut self, owner: Option<&str>) -> References {
+        let all = std::mem::take(&mut self.references);
+        References { file: self.file.clone(), owner: owner.map(str::to_owned), all }
+    }
+
+    /// Where words stand that follow each other in a stretch of the file. From one on that is not found, since it is written otherwise
+    /// there, they have the whole stretch.
+    pub(super) fn places(&self, within: Place, words: &[&str]) -> Vec<Place> {
+        let last = self.lines.len().min(within.end_line as usize);
+        let mut at = Cursor { line: (within.line as usize).saturating_sub(1), byte: 0, column: 1 };
+        let find = |word: &&str| {
+            let mut line = at.line;
+            let (mut start, mut column) = (at.byte, at.column);
+            while line < last {
+                let rest = &self.lines[line][start..];
+                if let Some(found) = rest.find(*word) {
+                    let column = column + count(&rest[..found]);
+                    let end_column = column + count(word);
+                    at = Cursor { line, byte: start + found + word.len(), column: end_column };
+                    let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
+                    return Place { line, column, end_line: line, end_column };
+                }
+                (line, start, column) = (line + 1, 0, 1);
+            }
+            // To look for the others as far would take long in a long stretch.
+            at.line = last;
+            within
+        };
+        words.iter().map(find).collect()
+    }
+
     /// The top value of a text; none where it is empty.
     pub(super) fn document(&mut self, text: &str) -> Result<Option<Node>, Broken> {
-        match yaml::parse(text) {
+        self.keep(text);
+        self.document_below(text, 0)
+    }
+
+    /// As [`Report::document`], of a text that stands in the file below `lines` others.
+    pub(super) fn document_below(&mut self, text: &str, lines: u32) -> Result<Option<Node>, Broken> {
+        match yaml::parse_below(text, lines) {
             Ok(root) => Ok(root),
             Err(faults) => {
                 for Fault { place, message, hint, first } in faults {
@@ -290,6 +343,19 @@ impl Report {
             related: vec![],
         });
     }
+}
+
+/// How far a search has come.
+#[derive(Debug)]
+struct Cursor {
+    line: usize,
+    byte: usize,
+    column: u32,
+}
+
+/// How many characters a text has.
+fn count(text: &str) -> u32 {
+    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
 }
 
 /// The hint for a number that was written as a text.

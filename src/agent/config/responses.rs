@@ -1,6 +1,6 @@
 //! `responses.yml`: the fixed texts of an agent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -9,12 +9,15 @@ use super::report::{Field, Report};
 use super::sections::{BUTTON, METADATA, RESPONSES_TOP, VARIANT, comparable};
 use crate::condition::Condition;
 use crate::conversation::Object;
+use crate::skill::References;
 use crate::turn::{self, Rendered, Response};
 
 /// The responses of an agent, and those that it has without saying so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Responses {
     own: BTreeMap<String, Vec<Variant>>,
+    /// What its conditions name.
+    pub(super) references: References,
 }
 
 /// One wording of a response.
@@ -69,6 +72,12 @@ impl Responses {
         }
         let built_in = Response::ALL.into_iter().find(|built_in| built_in.name() == name)?;
         Some(Said { text: built_in.text().to_owned(), ..Said::default() })
+    }
+
+    /// The names of all of them.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let built_in = Response::ALL.map(|response| response.name().to_owned());
+        self.own.keys().cloned().chain(built_in).collect()
     }
 
     /// The variant that is said: the first whose condition holds, else the first that has none.
@@ -261,7 +270,7 @@ mod tests {
             assert_eq!(say(file, "utter_x", values).unwrap().text, expected);
         }
         assert_eq!(
-            told("responses.yml", file)[2..],
+            told("responses.yml", file),
             [
                 "responses.yml:6:7: warning[unreachable-variant]: `responses.utter_x[3]` is never said: an earlier variant has no condition"
             ]

@@ -18,6 +18,8 @@ pub(super) struct Section {
 pub(super) const AGENT_FILE: &str = "agent.yml";
 pub(super) const INTEGRATIONS_FILE: &str = "integrations.yml";
 pub(super) const RESPONSES_FILE: &str = "responses.yml";
+pub(super) const SKILL_FILE: &str = "skill.md";
+pub(super) const MEMORY_FILE: &str = "memory.yml";
 
 pub(super) const AGENT_TOP: Section = Section {
     file: AGENT_FILE,
@@ -73,8 +75,71 @@ pub(super) const METADATA: Section =
     Section { open: true, ..within(RESPONSES_FILE, "responses.<name>[].metadata", &["rephrase"]) };
 pub(super) const BUTTON: Section = within(RESPONSES_FILE, "responses.<name>[].buttons[]", &["title", "payload"]);
 
+pub(super) const SKILL_TOP: Section = within(
+    SKILL_FILE,
+    "",
+    &[
+        "name",
+        "description",
+        "requires",
+        "complete_when",
+        "import_tools",
+        "tool_constraints",
+        "utter",
+        "disabled",
+        "routing",
+    ],
+);
+pub(super) const COMPLETE_WHEN: Section = within(SKILL_FILE, "complete_when", &["condition", "criteria"]);
+pub(super) const ROUTING: Section = within(SKILL_FILE, "routing", &["engine_managed"]);
+pub(super) const CONSTRAINT: Section =
+    within(SKILL_FILE, "tool_constraints[].<tool>", &["requires", "requires_confirmation", "on_success", "on_failure"]);
+pub(super) const CONFIRMATION: Section = within(
+    SKILL_FILE,
+    "tool_constraints[].<tool>.requires_confirmation",
+    &["enabled", "utter_for_confirmation", "utter_on_user_denial"],
+);
+pub(super) const TRIGGER: Section = within(SKILL_FILE, "utter[].<response>", &["on", "when"]);
+/// What stands on the line that opens a block.
+pub(super) const FENCE: Section = within(SKILL_FILE, ":::ordered_block id=<id>", &["id"]);
+pub(super) const BLOCK: Section = within(SKILL_FILE, ":::ordered_block", &["steps", "name", "description"]);
+/// The keys of all kinds of steps.
+pub(super) const STEP: Section = within(
+    SKILL_FILE,
+    "steps[]",
+    &[
+        "id",
+        "next",
+        "instructions",
+        "complete_when",
+        "collect",
+        "utterance",
+        "action",
+        "utter",
+        "execute_tool",
+        "parameters",
+        "set_memory",
+        "call",
+        "link",
+        "noop",
+    ],
+);
+pub(super) const BRANCH: Section = within(SKILL_FILE, "steps[].next[]", &["if", "then", "else"]);
+
+pub(super) const MEMORY_TOP: Section = Section { unread: &["access"], ..within(MEMORY_FILE, "", &["schema"]) };
+pub(super) const SCHEMA: Section = within(MEMORY_FILE, "schema", &["public", "private"]);
+/// An entry of a skill's memory or the project's.
+pub(super) const ENTRY: Section = Section {
+    unread: &["anonymization"],
+    ..within(
+        MEMORY_FILE,
+        "<entry>",
+        &["type", "description", "llm_settable", "initial_value", "enum_values", "seed", "pii", "mutable"],
+    )
+};
+
 /// All of them: where a key is looked for that stands in a wrong place.
-const SECTIONS: [&Section; 14] = [
+const SECTIONS: [&Section; 27] = [
     &AGENT_TOP,
     &AGENT,
     &PROMPTS,
@@ -89,6 +154,19 @@ const SECTIONS: [&Section; 14] = [
     &VARIANT,
     &METADATA,
     &BUTTON,
+    &SKILL_TOP,
+    &COMPLETE_WHEN,
+    &ROUTING,
+    &CONSTRAINT,
+    &CONFIRMATION,
+    &TRIGGER,
+    &FENCE,
+    &BLOCK,
+    &STEP,
+    &BRANCH,
+    &MEMORY_TOP,
+    &SCHEMA,
+    &ENTRY,
 ];
 
 /// Keys of the field's model entries that go to the provider: a key that is meant is none that is misspelt.
@@ -147,8 +225,9 @@ impl Section {
         }
         let has = |section: &&Section| section.keys.contains(&key) || section.unread.contains(&key);
         let here = SECTIONS.into_iter().filter(|section| section.file == self.file).find(has);
-        // Keys within other files are too common (`id`, `text`) to say that they are meant.
-        let elsewhere = || SECTIONS.into_iter().filter(|section| section.path.is_empty()).find(has);
+        // Keys within other files are too common (`id`, `text`) to say that they are meant, and so are those of a skill (`name`).
+        let top = |section: &&Section| section.path.is_empty() && section.file != SKILL_FILE;
+        let elsewhere = || SECTIONS.into_iter().filter(top).find(has);
         match here.or_else(elsewhere) {
             Some(home) => Verdict::Misplaced(home),
             None if *self == RESPONSES_TOP && key.starts_with("utter_") => Verdict::Misplaced(&RESPONSES),
@@ -169,6 +248,11 @@ impl Section {
 /// The known name that is nearest to `name`, if one is near.
 pub(super) fn near<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     if comparable(name) { nearest(name, known.filter(|known| comparable(known))) } else { None }
+}
+
+/// The hint for a name that is unknown: the known one that is near, else what to do.
+pub(super) fn meant<'k>(name: &str, known: impl Iterator<Item = &'k str>, otherwise: &str) -> String {
+    near(name, known).map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
 }
 
 /// Whether a name is short enough to be compared: the time that takes grows with the square of its length.
@@ -201,16 +285,41 @@ mod tests {
                 "{{llm: {{model_group: m}}, model_groups: [{{id: m, models: [{{{provider}{key}: [[]]}}]}}]}}"
             );
         }
+        let beside = match (section.path, key) {
+            ("<entry>", "initial_value") => "type: text, ",
+            ("steps[]", "id") => "action: x, ",
+            ("steps[]", "complete_when") => "id: s, instructions: x, ",
+            ("steps[]", "utterance") => "id: s, collect: x, ",
+            ("steps[]", "parameters") => "id: s, execute_tool: x, ",
+            ("steps[]", "next") => "id: s, action: x, ",
+            ("steps[]", _) => "id: s, ",
+            ("steps[].next[]", "if") => "then: END, ",
+            _ => "",
+        };
+        let inner = format!("{{{beside}{key}: [[]]}}");
+        if let Some(path) = section.path.strip_prefix("steps[]") {
+            let step = if path.is_empty() { inner } else { format!("{{id: s, noop: true, next: [{inner}]}}") };
+            return in_block(&format!("{{steps: [{step}]}}"));
+        }
+        if *section == BLOCK {
+            return in_block(&inner);
+        }
         let outer = section.path.split('.').filter(|part| !part.is_empty()).rev();
-        outer.fold(format!("{{{key}: [[]]}}"), |inner, part| match part.strip_suffix("[]") {
+        let whole = outer.fold(inner, |inner, part| match part.trim_matches(['<', '>']).strip_suffix("[]") {
             Some(list) => format!("{{{list}: [{inner}]}}"),
-            None => format!("{{{part}: {inner}}}"),
-        })
+            None => format!("{{{}: {inner}}}", part.trim_matches(['<', '>'])),
+        });
+        if section.file == SKILL_FILE { format!("---\n{whole}\n---\n") } else { whole }
+    }
+
+    fn in_block(yaml: &str) -> String {
+        format!("---\nname: x\ndescription: x\n---\n:::ordered_block id=b\n{yaml}\n:::\n")
     }
 
     #[test]
     fn every_key_is_read() {
-        for section in SECTIONS {
+        // What stands on a fence's line is no YAML.
+        for section in SECTIONS.into_iter().filter(|section| **section != FENCE) {
             for key in section.keys {
                 let found = told(section.file, &wrong(section, key));
                 let of_key = |problem: &String| {

@@ -83,6 +83,21 @@ impl Node {
         below.unwrap_or(0) + 1
     }
 
+    /// Moves it down by some lines.
+    fn shift(&mut self, lines: u32) {
+        self.place.shift(lines);
+        match &mut self.value {
+            Yaml::List(items) => items.iter_mut().for_each(|item| item.shift(lines)),
+            Yaml::Map(entries) => {
+                for entry in entries {
+                    entry.place.shift(lines);
+                    entry.value.shift(lines);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The value as JSON. Infinities and NaN become null.
     pub(super) fn json(&self) -> Value {
         match &self.value {
@@ -111,6 +126,21 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, Vec<Fault>> {
             Err(builder.faults)
         }
     }
+}
+
+/// As [`parse`], of a text that stands in a file below `lines` others: the places are the file's.
+pub(super) fn parse_below(text: &str, lines: u32) -> Result<Option<Node>, Vec<Fault>> {
+    let mut parsed = parse(text);
+    match &mut parsed {
+        Ok(node) => node.iter_mut().for_each(|node| node.shift(lines)),
+        Err(faults) => {
+            for fault in faults {
+                fault.place.shift(lines);
+                fault.first.iter_mut().for_each(|first| first.shift(lines));
+            }
+        }
+    }
+    parsed
 }
 
 /// What aliases repeat.
@@ -329,6 +359,16 @@ mod tests {
         let places: Vec<_> = inner.iter().map(|entry| (entry.place, entry.value.place)).collect();
         let at = |line, column, end_line, end_column| Place { line, column, end_line, end_column };
         assert_eq!(places, [(at(2, 5, 2, 11), at(2, 13, 2, 14)), (at(3, 5, 3, 8), at(3, 10, 4, 8))]);
+    }
+
+    #[test]
+    fn places_are_those_of_the_file_that_the_text_stands_in() {
+        let Yaml::Map(entries) = parse_below("a:\n  - b", 3).unwrap().unwrap().value else { panic!() };
+        let Yaml::List(items) = &entries[0].value.value else { panic!() };
+        let at = |line, column, end_column| Place { line, column, end_line: line, end_column };
+        assert_eq!((entries[0].place, items[0].place), (at(4, 1, 2), at(5, 5, 6)));
+        let faults = parse_below("a: 1\na: 2", 3).unwrap_err();
+        assert_eq!((faults[0].place, faults[0].first), (at(5, 1, 2), Some(at(4, 1, 2))));
     }
 
     #[test]
