@@ -15,7 +15,7 @@ __all__ = ["check"]
 
 
 def check(path: str | os.PathLike[str], *, target_version: tuple[int, int] | None = None) -> list[Problem]:
-    """Checks the hooks of the agent in the folder ``path``, or one module, as ``tenterhook check`` does.
+    """Checks the agent in the folder ``path`` (hooks, configuration, skills), or one module, as ``tenterhook check`` does.
 
     ``target_version`` is the Python whose grammar counts, such as ``(3, 11)``; unless given, what the settings beside the
     agent name, else the running one. Those settings also say which rules count.

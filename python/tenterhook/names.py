@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-__all__ = ["MODULES", "PARENTS", "install", "is_installed", "real_rasa_is_installed", "uninstall"]
+__all__ = ["FALLBACKS", "MODULES", "PARENTS", "install", "is_installed", "real_rasa_is_installed", "uninstall"]
 
 #: Public name of a module, and the module of ours that it leads to.
 MODULES = {
@@ -30,6 +30,13 @@ MODULES = {
     "rasa.calm_v2.orchestration.turn_context": "tenterhook.mantle.orchestration.turn_context",
 }
 
+#: As ``MODULES``, where nothing else has them: an installed ``rasa`` keeps its own.
+FALLBACKS = {
+    "rasa.exceptions": "tenterhook.mantle.exceptions",
+    "rasa.mantle.validation": "tenterhook.mantle.validation",
+    "rasa.calm_v2.validation": "tenterhook.mantle.validation",
+}
+
 #: The packages on the way to them.
 PARENTS = (
     "rasa",
@@ -41,7 +48,7 @@ class _Ours(Loader):
     """Gives one of our modules under its public name: the same module object, whichever name asks for it."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(MODULES[spec.name])
+        module = importlib.import_module({**FALLBACKS, **MODULES}[spec.name])
         self.own_spec = module.__spec__
         return module
 
@@ -64,7 +71,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in MODULES:
+        if fullname in MODULES or (fullname in FALLBACKS and not _is_found_elsewhere(fullname, path)):
             return ModuleSpec(fullname, _Ours(), origin="tenterhook")
         if fullname in PARENTS and not _is_found_elsewhere(fullname, path):
             return ModuleSpec(fullname, _EmptyPackage(), origin="tenterhook", is_package=True)

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use crate::check::AgentFile;
 
+/// What tells that a folder is an agent's, though it has no hooks.
+const CONFIGURATION: [&str; 5] = ["agent.yml", "integrations.yml", "responses.yml", "memory.yml", "skills"];
+
 /// The hook modules of `root`, relative to it, `hooks.py` first and the others sorted. `__init__.py`, `__pycache__` and hidden
 /// folders are left out; symlinks are followed, each file is given once.
 pub(super) fn hook_modules(root: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -45,7 +48,7 @@ fn tool_modules_in(root: &Path, place: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// The files that a check of `path` reads: of an agent's folder its hook modules, `lib/`, `tools/` and the modules beside them; a
+/// The files that a check of `path` reads: of an agent's folder its hook modules, `lib/`, `tools/`, `skills/` and the modules beside them; a
 /// single file is a hook module.
 pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {
     if is_file(path)? {
@@ -56,10 +59,13 @@ pub(crate) fn agent_files(path: &Path) -> Result<Vec<AgentFile>, Error> {
     let modules = match only_hooks(path, &others) {
         Ok(modules) => modules,
         Err(Error::OnlyInit(_)) => Vec::new(),
+        // An agent need not have hooks.
+        Err(Error::NoModules(_)) if CONFIGURATION.iter().any(|name| path.join(name).exists()) => Vec::new(),
         Err(other) => return Err(other),
     };
     others.extend(below(path, Path::new("lib"), false)?);
     others.extend(below(path, Path::new("tools"), false)?);
+    others.extend(below(path, Path::new("skills"), false)?);
     for entry in entries(path)? {
         if let Kind::Module { .. } = Kind::of(&entry)? {
             others.push(Found::new(PathBuf::from(entry.file_name()), PathBuf::new(), false));

@@ -172,10 +172,9 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             }
             Event::UserMessage { discarded: true, .. } => json!({"role": "user", "content": MASKED}),
             Event::UserMessage { text, .. } => json!({"role": "user", "content": text}),
-            Event::BotMessage { discarded: true, .. } => continue,
             // It answers no call of the model's: what it gave stands in the answer to the confirmation.
             Event::ToolExecuted { source, .. } if source == CONFIRMED => continue,
-            Event::BotMessage { text, .. } => json!({"role": "assistant", "content": text}),
+            Event::BotMessage { text, discarded: false, .. } => json!({"role": "assistant", "content": text}),
             Event::ToolCalls { calls } => {
                 let calls: Vec<_> = calls.iter().map(|call| as_chat_call(call)).collect();
                 match messages.last_mut().filter(|_| beside) {
@@ -190,7 +189,8 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             Event::ToolExecuted { id, value, .. } => {
                 json!({"role": "tool", "tool_call_id": id, "content": text_of_value(value)})
             }
-            Event::MemorySet { .. }
+            Event::BotMessage { discarded: true, .. }
+            | Event::MemorySet { .. }
             | Event::MemoryCleared { .. }
             | Event::SkillActivated { .. }
             | Event::SkillCompleted { .. }

@@ -2,8 +2,6 @@
 
 use serde_json::{Number, Value};
 
-use crate::conversation::Object;
-
 /// How much of a text a message repeats, in characters.
 const SHOWN: usize = 60;
 

@@ -75,6 +75,7 @@ pub trait Model: Send + Sync {
     fn name(&self) -> &str;
 
     /// Who serves it, as the OpenTelemetry conventions for generative AI name them (`openai`, for instance); for spans.
+    #[expect(clippy::unnecessary_literal_bound, reason = "others own their name")]
     fn provider(&self) -> &str {
         "custom"
     }

@@ -11,15 +11,11 @@ const START: &str = "/session_start";
 /// Whether a session begins after `past` with what the user has sent: the channel says so, or the conversation has rested for longer than
 /// `limit`. The first session of a conversation needs no mark.
 pub(super) fn begins(said: &Said, past: &[Event], limit: Option<Duration>) -> bool {
-    let Some(rested) = past.iter().rev().find_map(rested_since) else { return false };
+    let ended = |event: &&Event| matches!(event, Event::TurnFinished { .. });
+    let Some(Event::TurnFinished { at, .. }) = past.iter().rev().find(ended) else { return false };
+    let rested = at.map(|at| Duration::from_millis(now_ms().saturating_sub(at)));
     let asked = matches!(said, Said::Payload(text) if text.trim() == START);
     asked || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
-}
-
-/// How long ago a turn has ended, where the event is its end and tells when.
-fn rested_since(event: &Event) -> Option<Option<Duration>> {
-    let Event::TurnFinished { at, .. } = event else { return None };
-    Some(at.map(|at| Duration::from_millis(now_ms().saturating_sub(at))))
 }
 
 /// Milliseconds since 1970 (UTC).
@@ -39,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_conversation_that_has_rested_too_long_begins_anew() {
-        let (said, hour) = (Said::Text("hello".into()), Some(Duration::from_secs(3_600)));
+        let (said, hour) = (Said::Text("hello".into()), Some(Duration::from_hours(1)));
         assert!(begins(&said, &[ended(Some(3_700_000))], hour));
         assert!(!begins(&said, &[ended(Some(3_500_000))], hour));
         assert!(!begins(&said, &[ended(Some(3_700_000)), ended(Some(5))], hour), "the last end counts");

@@ -143,7 +143,9 @@ impl Voice {
     /// Memory is as it was before.
     pub(super) fn return_to(&self, before: &State) {
         let events = self.stand().back_to(before);
-        events.into_iter().for_each(|event| self.happens(event));
+        for event in events {
+            self.happens(event);
+        }
     }
 
     /// Says a fixed response of the agent's; whether there was something to say.

@@ -158,8 +158,8 @@ mod tests {
         State::of([&Event::SkillActivated { skill_id: skill.into() }])
     }
 
-    fn set(state: &mut State, name: &str, value: Value) -> Result<Vec<String>, String> {
-        let written = skills().write(state, name, &value)?;
+    fn set(state: &mut State, name: &str, value: impl Into<Value>) -> Result<Vec<String>, String> {
+        let written = skills().write(state, name, &value.into())?;
         if let Some(event) = written.event {
             state.apply(&event);
         }

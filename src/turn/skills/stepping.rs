@@ -57,12 +57,11 @@ impl SkillSet {
             StepKind::Instructions { complete_when: Some(condition), .. } if condition.holds(&read) => {
                 Stepped::Happens(advanced())
             }
-            StepKind::Instructions { .. } => Stepped::Model,
             StepKind::Collect { entry, .. } if read(&skill.id, entry).is_some() => Stepped::Happens(advanced()),
             StepKind::Collect { utterance: Some(response), .. } if !position.asked => {
                 Stepped::Ask { response: response.clone() }
             }
-            StepKind::Collect { .. } => Stepped::Model,
+            StepKind::Instructions { .. } | StepKind::Collect { .. } => Stepped::Model,
             StepKind::Action { response } => Stepped::Say { response: response.clone(), then: advanced() },
             StepKind::ExecuteTool { tool, parameters } => {
                 let value = |argument: &Argument| match argument {
