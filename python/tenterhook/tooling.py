@@ -34,6 +34,20 @@ __all__ = ["FoundTool", "find_tools"]
 #: Under these names a tool's call tells its result to the engine, in place of its arguments.
 RESULT, COMPLAINT, NEXT = "llm_response", "complaint", "next"
 
+#: Tools that the engine offers itself.
+ENGINE_TOOLS = frozenset(
+    {
+        "activate_skill",
+        "cancel_skill",
+        "cannot_help",
+        "complete_skill",
+        "listen",
+        "resolve_tool_confirmation",
+        "search_knowledge",
+        "set_fields",
+    }
+)
+
 logger = logging.getLogger("tenterhook.tools")
 
 
@@ -60,18 +74,24 @@ def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[
     """
     found: dict[tuple[str | None, str], FoundTool] = {}
     problems: list[Problem] = []
-    seen: set[int] = set()
+    seen: set[tuple[str | None, int]] = set()
+    names = {module.__name__ for _, module in modules}
     for file, module in modules:
+        skill = file.parts[1] if file.parts[0] == "skills" else None
+        others = names - {module.__name__}
         for function in list(vars(module).values()):
             description = getattr(function, "_tool_description", None)
-            if not isinstance(description, str) or isinstance(function, type) or id(function) in seen:
+            if not isinstance(description, str) or isinstance(function, type) or (skill, id(function)) in seen:
                 continue
-            seen.add(id(function))
+            # What is imported from another tool module is that module's, and not offered here by the way.
+            if getattr(function, "__module__", None) in others:
+                continue
+            seen.add((skill, id(function)))
             tool = _tool(root / file, ".".join(file.with_suffix("").parts), function, description)
             if isinstance(tool, Problem):
                 problems.append(tool)
                 continue
-            tool = replace(tool, skill=file.parts[1] if file.parts[0] == "skills" else None)
+            tool = replace(tool, skill=skill)
             shadowed = found.get((tool.skill, tool.name))
             if shadowed is not None:
                 logger.info("The tool `%s` of %s shadows that of %s", tool.name, tool.file, shadowed.file)
@@ -83,6 +103,9 @@ def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool
     name = getattr(function, "__name__", type(function).__name__)
     code = getattr(inspect.unwrap(function), "__code__", None)
     line = code.co_firstlineno if code is not None else 1
+    if name in ENGINE_TOOLS:
+        message = f"`{name}` is a tool of the engine's own"
+        return Problem("reserved-name", message, "give the tool another name", file, line)
     if not inspect.iscoroutinefunction(inspect.unwrap(function)):
         return Problem("sync-tool", f"The tool `{name}` is not async", "make it `async def`", file, line)
     try:
@@ -92,7 +115,9 @@ def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool
         message = f"The parameters of the tool `{name}` cannot be described: {type(error).__name__}: {error}"
         return Problem("unresolved-annotation", message, "annotate each with a type that JSON can carry", file, line)
     schema.pop("description", None)
-    return FoundTool(name, description, json.dumps(schema), module, file, line, None, _caller(function, name, arguments))
+    return FoundTool(
+        name, description, json.dumps(schema), module, file, line, None, _caller(function, name, arguments)
+    )
 
 
 def _arguments(function: Any, name: str) -> type[BaseModel]:

@@ -129,7 +129,7 @@ impl AgentTool {
             _ => return ToolOutput::error(format!("`{}` failed", self.spec.name)),
         };
         if let Some(complaint) = result.remove(COMPLAINT) {
-            return ToolOutput { is_error: true, ..ToolOutput::of(complaint) };
+            return ToolOutput { is_error: true, refused: true, ..ToolOutput::of(complaint) };
         }
         let next = result.remove(NEXT).map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
         match result.remove(RESULT) {

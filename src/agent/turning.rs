@@ -129,7 +129,8 @@ impl AgentLoader {
             .max_prompt_tokens(most.filter(|_| !recorded).map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
             .responses(config.responses.clone())
             .prompt(move |identity| prompt(&config, identity));
-        if !skills.skills.is_empty() {
+        // A recording's tools are those of no skill.
+        if !skills.skills.is_empty() && !recorded {
             builder = builder.skills(skills);
         }
         if let Some(file) = &self.store {

@@ -88,7 +88,14 @@ pub enum Event {
         /// The entry.
         entry: String,
     },
-    /// A skill is active; what was active waits for it.
+    /// A write to memory was taken back: the entry is as it was at first.
+    MemoryForgotten {
+        /// A skill's id, or `project`.
+        namespace: String,
+        /// The entry.
+        entry: String,
+    },
+    /// A skill is active, and begins with what it remembers at first; what was active waits for it.
     SkillActivated {
         /// The skill.
         skill_id: String,
@@ -192,6 +199,7 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             Event::BotMessage { discarded: true, .. }
             | Event::MemorySet { .. }
             | Event::MemoryCleared { .. }
+            | Event::MemoryForgotten { .. }
             | Event::SkillActivated { .. }
             | Event::SkillCompleted { .. }
             | Event::SkillCancelled { .. }

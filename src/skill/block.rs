@@ -36,7 +36,7 @@ pub(crate) enum StepKind {
     Instructions {
         /// The text, with its mentions as they are written.
         text: String,
-        /// What must hold for the step to be done. None: the model says so.
+        /// What must hold for the step to be done. None: it is done once the model has answered the user.
         complete_when: Option<Condition>,
     },
     /// The user is asked for one entry of the skill's memory, which the model may set for it even where it is not `llm_settable`.

@@ -77,6 +77,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Skills that begin once the result is kept, the last of them first to be done.
     pub next: Vec<Activation>,
+    /// The tool has not run: its arguments do not fit.
+    pub(crate) refused: bool,
     /// The call that the user's yes has let run, where this is its result.
     pub(crate) confirmed: Option<Confirmed>,
 }
@@ -102,7 +104,7 @@ pub(crate) struct Confirmed {
 impl ToolOutput {
     /// A result.
     pub fn of(value: impl Into<Value>) -> Self {
-        Self { value: value.into(), is_error: false, next: Vec::new(), confirmed: None }
+        Self { value: value.into(), is_error: false, next: Vec::new(), refused: false, confirmed: None }
     }
 
     /// The account of a failure.

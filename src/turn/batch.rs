@@ -30,12 +30,12 @@ struct Done {
 }
 
 impl Turn<'_> {
-    /// Runs the calls of a batch at once, or one after the other where one of them has a gate; results are hooked and kept in the order of
+    /// Runs the calls of a batch at once, or one after the other where one of them has a gate or moves between skills; results are hooked and kept in the order of
     /// the calls. A status: the turn is over.
     pub(super) async fn dispatch(&self, calls: Vec<Call>, tools: &[Offered]) -> Option<TurnStatus> {
         let voice = self.voice;
-        voice.kept().begin_batch();
-        let outputs = if calls.iter().any(|call| self.is_gated(call)) {
+        voice.begin_batch();
+        let outputs = if calls.iter().any(|call| self.is_alone(call, tools)) {
             let mut outputs = Vec::new();
             for call in &calls {
                 outputs.push(self.call(call, tools).await);
@@ -121,15 +121,15 @@ impl Turn<'_> {
             Offered::Search(_) => search(self.voice.hooked(), &*self.voice.engine.knowledge, &call.arguments).await,
             Offered::Listen(_) => ToolOutput::of("ok"),
             Offered::Engine(tool, _) => self.act(*tool, &call.arguments).await,
-            Offered::Own(tool) => match self.held(call) {
+            Offered::Own(tool, skill) => match self.held(call, skill.as_deref()) {
                 Some(output) => output,
-                None => self.run_tool(&**tool, call.arguments.clone()).await,
+                None => self.run_tool(&**tool, call.arguments.clone(), skill.as_deref()).await,
             },
         }
     }
 
     /// Runs a tool within its time.
-    pub(super) async fn run_tool(&self, tool: &dyn Tool, arguments: Object) -> ToolOutput {
+    pub(super) async fn run_tool(&self, tool: &dyn Tool, arguments: Object, skill: Option<&str>) -> ToolOutput {
         let name = &tool.spec().name;
         let limit = tool.timeout().unwrap_or_else(|| self.voice.engine.toolbox.timeout());
         let called = tool.call(arguments, Arc::new(self.voice.clone()));
@@ -137,7 +137,7 @@ impl Turn<'_> {
             Either::Left((output, _)) => output,
             Either::Right(_) => ToolOutput::error(format!("`{name}` was not done after {} ms", limit.as_millis())),
         };
-        self.voice.follow(self.said_after(name, &output).map(FollowUp::Say));
+        self.voice.follow(self.said_after(skill, name, &output).map(FollowUp::Say));
         output
     }
 }

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::offers::AFTER_SETTING;
+use super::offers::{AFTER_SETTING, Offered};
 use super::responses::Response;
-use super::run::{Turn, message};
-use super::skills::{EngineTool, Pending, SkillSet, Stepped, settable};
+use super::run::{Turn, message, reminder};
+use super::skills::{EngineTool, Pending, SkillSet, Stepped, eligible, settable};
 use super::voice::FollowUp;
 use crate::conversation::{Event, Object, as_messages};
 use crate::hooks::TurnStatus;
@@ -18,6 +18,9 @@ use crate::tools::{Activation, Confirmed, ToolOutput};
 /// How many steps the engine takes by itself before it is taken to go round in circles.
 const STEPS: usize = 200;
 
+/// What the second call of a batch reads that would move between skills.
+const MOVED: &str = "Another call has moved to another skill already: look where the conversation stands now";
+
 impl Turn<'_> {
     /// Does what is to be done without the model; a status: the turn is over.
     pub(super) async fn act_first(&self) -> Option<TurnStatus> {
@@ -27,9 +30,9 @@ impl Turn<'_> {
             match next {
                 Stepped::Model => return None,
                 Stepped::Happens(events) => self.enter(events).await,
-                Stepped::Say { response, then } => {
+                Stepped::Say { response } => {
                     self.voice.respond(&response).await;
-                    self.enter(then).await;
+                    self.step_done(skills).await;
                 }
                 Stepped::Ask { response } => {
                     self.voice.happens(Event::StepAsked);
@@ -37,20 +40,23 @@ impl Turn<'_> {
                         return Some(TurnStatus::Completed);
                     }
                 }
-                Stepped::Run { tool, arguments, then } => {
+                Stepped::Run { tool, arguments } => {
                     self.run_step(skills, &tool, arguments).await;
-                    self.enter(then).await;
+                    self.step_done(skills).await;
                     if let Some(status) = self.follow_up().await {
                         return Some(status);
                     }
                 }
-                Stepped::Write { values, then } => {
+                Stepped::Write { values } => {
                     for (entry, value) in values {
                         if let Err(why) = self.voice.remember(&entry, &value) {
                             tracing::warn!(target: TURN, "A step does not set memory: {why}");
                         }
                     }
-                    self.enter(then).await;
+                    self.step_done(skills).await;
+                    if let Some(status) = self.follow_up().await {
+                        return Some(status);
+                    }
                 }
                 Stepped::TooDeep => {
                     tracing::error!(target: TURN, "Skills call each other without an end");
@@ -64,9 +70,16 @@ impl Turn<'_> {
         Some(self.fails(Response::GenericFailure).await)
     }
 
+    /// The step that was taken is done: where to go is chosen by memory as it is now.
+    async fn step_done(&self, skills: &SkillSet) {
+        let events = skills.done(&self.voice.stand());
+        self.enter(events).await;
+    }
+
     /// The model has answered the user: what follows of it without the model.
     pub(super) async fn answered(&self) -> TurnStatus {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return TurnStatus::Completed };
+        self.follow_up().await;
         let events = skills.answered(&self.voice.stand());
         if events.is_empty() {
             return TurnStatus::Completed;
@@ -75,32 +88,38 @@ impl Turn<'_> {
         self.act_first().await.unwrap_or(TurnStatus::Completed)
     }
 
-    /// Whether a call of a batch has a gate, so that the batch is run one call after the other.
-    pub(super) fn is_gated(&self, call: &Call) -> bool {
-        self.gate(&call.tool_name).is_some()
+    /// Whether a call of a batch has a gate or moves between skills, so that the batch is run one call after the other.
+    pub(super) fn is_alone(&self, call: &Call, tools: &[Offered]) -> bool {
+        match tools.iter().find(|tool| tool.spec().name == call.tool_name) {
+            Some(Offered::Engine(..)) => true,
+            Some(Offered::Own(_, skill)) => self.gate(skill.as_deref(), &call.tool_name).is_some(),
+            _ => false,
+        }
     }
 
-    /// What is said of a call that its gate holds back; `None`: it may run.
-    pub(super) fn held(&self, call: &Call) -> Option<ToolOutput> {
-        let skills = self.voice.engine.skills.as_deref()?;
-        let state = self.voice.stand().clone();
-        let skill = state.top()?.skill.clone();
+    /// What is said of a call that the gate of its skill holds back; `None`: it may run.
+    pub(super) fn held(&self, call: &Call, skill: Option<&str>) -> Option<ToolOutput> {
+        let (skills, skill) = (self.voice.engine.skills.as_deref()?, skill?);
+        let state = self.voice.stand();
         let name = &call.tool_name;
-        if !skills.is_open(&state, &skill, name) {
+        if state.top().is_none_or(|frame| frame.skill != skill) {
+            return Some(ToolOutput::error(format!("`{name}` was not called: its skill is not active any more")));
+        }
+        if !skills.is_open(&state, skill, name) {
             return Some(ToolOutput::error(format!(
                 "`{name}` cannot be called yet: something that it requires is not known"
             )));
         }
-        let confirmation = self.gate(name)?.confirmation.clone()?;
+        let confirmation = self.gate(Some(skill), name)?.confirmation.clone()?;
         if state.pending.is_some() {
             return Some(ToolOutput::error("Another call waits for the user's yes: settle that first"));
         }
         self.voice.happens(Event::ConfirmationAsked {
-            skill_id: skill,
+            skill_id: skill.to_owned(),
             tool_name: name.clone(),
             arguments: call.arguments.clone(),
         });
-        self.voice.follow(confirmation.utter_for_confirmation.map(FollowUp::Ask));
+        self.voice.follow(confirmation.utter_for_confirmation.map(FollowUp::Confirm));
         Some(ToolOutput::of(json!({"status": "awaiting_confirmation"})))
     }
 
@@ -110,19 +129,35 @@ impl Turn<'_> {
         let active = self.voice.stand().top().map(|frame| frame.skill.clone());
         match (tool, active) {
             (EngineTool::Activate, _) => {
-                let Some(skill) = arguments.get("skill_id").and_then(Value::as_str).and_then(|id| skills.skill(id))
+                let state = self.voice.stand();
+                let id = arguments.get("skill_id").and_then(Value::as_str);
+                let Some(skill) = eligible(skills, &state).into_iter().find(|skill| Some(skill.id.as_str()) == id)
                 else {
-                    return ToolOutput::error("`skill_id` names no skill that can be activated");
+                    return ToolOutput::error("`skill_id` names no skill that can be activated now");
                 };
+                if !self.voice.moves() {
+                    return ToolOutput::error(MOVED);
+                }
                 self.voice.follow([FollowUp::Activate(Activation { skill_id: skill.id.clone(), ordered_block: None })]);
-                self.voice.follow([FollowUp::Fill]);
                 ToolOutput::of(json!({"activated": skill.id}))
             }
             (EngineTool::Complete, Some(skill_id)) => {
+                let state = self.voice.stand();
+                let when = skills.skill(&skill_id).and_then(|skill| skill.complete_when.as_ref()?.condition.as_ref());
+                let read = |namespace: &str, entry: &str| skills.read(&state, namespace, entry);
+                if state.pending.is_some() || when.is_some_and(|condition| !condition.holds(&read)) {
+                    return ToolOutput::error("The skill is not done yet");
+                }
+                if !self.voice.moves() {
+                    return ToolOutput::error(MOVED);
+                }
                 self.voice.happens(Event::SkillCompleted { skill_id: skill_id.clone() });
                 ToolOutput::of(json!({"completed": skill_id}))
             }
             (EngineTool::Cancel, Some(skill_id)) => {
+                if !self.voice.moves() {
+                    return ToolOutput::error(MOVED);
+                }
                 self.voice.happens(Event::SkillCancelled { skill_id: skill_id.clone() });
                 ToolOutput::of(json!({"cancelled": skill_id}))
             }
@@ -140,7 +175,8 @@ impl Turn<'_> {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return ToolOutput::error("There are no skills") };
         let (mut set, mut refused) = (Vec::new(), Object::new());
         for (name, value) in arguments {
-            let state = self.voice.stand().clone();
+            let state = self.voice.stand();
+            let follow_ups = self.voice.follow_ups();
             let may = state.top().and_then(|frame| {
                 Some(settable(frame, skills.skill(&frame.skill)?).iter().any(|entry| entry.name == *name))
             });
@@ -156,6 +192,7 @@ impl Turn<'_> {
                 Ok(()) => set.push(name.clone()),
                 Err(why) => {
                     self.voice.return_to(&state);
+                    self.voice.forget_follow_ups(follow_ups);
                     refused.insert(name.clone(), why);
                 }
             }
@@ -171,7 +208,7 @@ impl Turn<'_> {
         let name = format!("{AFTER_SETTING}{entry}");
         let tools = self.voice.engine.toolbox.of_skill(&skill);
         let Some(tool) = tools.iter().find(|tool| tool.spec().name == name) else { return Ok(()) };
-        let output = self.run_tool(&**tool, Object::new()).await;
+        let output = self.run_tool(&**tool, Object::new(), Some(&skill)).await;
         match output.value.get("error") {
             Some(why) if !why.is_null() => Err(why.clone()),
             _ if output.is_error => Err(output.value),
@@ -184,8 +221,8 @@ impl Turn<'_> {
         let Some(accepted) = arguments.get("accepted").and_then(Value::as_bool) else {
             return ToolOutput::error("`accepted` is to be true or false");
         };
-        let Some(Pending { skill, tool_name, arguments }) = self.voice.stand().pending.clone() else {
-            return ToolOutput::error("No call waits for the user's yes");
+        let Some(Pending { skill, tool_name, arguments, heard: true }) = self.voice.stand().pending else {
+            return ToolOutput::error("No call waits for an answer that the user has given");
         };
         self.voice.happens(Event::ConfirmationAnswered { tool_name: tool_name.clone(), accepted });
         let gate = skills.gate(&skill, &tool_name);
@@ -199,7 +236,7 @@ impl Turn<'_> {
         let Some(tool) = tool.filter(|_| open) else {
             return ToolOutput::error(format!("`{tool_name}` cannot be called any more"));
         };
-        let mut output = self.run_tool(&*tool, arguments.clone()).await;
+        let mut output = self.run_tool(&*tool, arguments.clone(), Some(&skill)).await;
         let mcp_server = tool.mcp_server().map(str::to_owned);
         output.confirmed = Some(Confirmed { tool_name, arguments, mcp_server });
         output
@@ -213,9 +250,14 @@ impl Turn<'_> {
         let tool = voice.engine.toolbox.of_skill(&skill).into_iter().find(|tool| tool.spec().name == name);
         let id = voice.engine.new_id("call");
         let call = Call { id, kind: Some("function".into()), tool_name: name.into(), arguments, broken: None };
-        voice.kept().begin_batch();
+        voice.begin_batch();
+        let asks = skills.gate(&skill, name).is_some_and(|gate| gate.confirmation.is_some());
         let output = match (&tool, open) {
-            (Some(tool), true) => self.run_tool(&**tool, call.arguments.clone()).await,
+            (Some(_), true) if asks => {
+                tracing::error!(target: TURN, tool = name, "A step cannot ask the user whether its tool may run");
+                ToolOutput::error(format!("`{name}` was not called: the user has not been asked"))
+            }
+            (Some(tool), true) => self.run_tool(&**tool, call.arguments.clone(), Some(&skill)).await,
             (Some(_), false) => {
                 ToolOutput::error(format!("`{name}` was not called: something that it requires is not known"))
             }
@@ -235,57 +277,94 @@ impl Turn<'_> {
         voice.follow(output.next.into_iter().rev().map(FollowUp::Activate));
     }
 
-    /// Does what tools have left to be done after their batch; a status: the turn is over.
+    /// Does what tools have left to be done after their batch, and what comes of that; a status: the turn is over. Skills begin before anything
+    /// is said, so that a turn which is cancelled meanwhile stands where its results say.
     pub(super) async fn follow_up(&self) -> Option<TurnStatus> {
         let mut over = None;
-        for follow in self.voice.take_follow_ups() {
-            match follow {
-                FollowUp::Say(response) => {
-                    self.voice.respond(&response).await;
-                }
-                FollowUp::Ask(response) => {
-                    if self.voice.respond(&response).await {
+        loop {
+            let follow_ups = self.voice.take_follow_ups();
+            if follow_ups.is_empty() {
+                return over;
+            }
+            let (moves, says): (Vec<_>, Vec<_>) =
+                follow_ups.into_iter().partition(|follow| matches!(follow, FollowUp::Activate(_)));
+            let fills = !moves.is_empty();
+            let begun = moves.into_iter().filter_map(|follow| self.begin(follow)).collect::<Vec<_>>().concat();
+            for follow in says {
+                match follow {
+                    FollowUp::Say(response) => {
+                        self.voice.respond(&response).await;
+                    }
+                    FollowUp::Ask(response) => {
+                        if self.voice.respond(&response).await {
+                            over = Some(TurnStatus::Completed);
+                        }
+                    }
+                    FollowUp::Confirm(response) => {
                         over = Some(TurnStatus::Completed);
+                        let pending = self.voice.stand().pending;
+                        if !self.voice.respond(&response).await
+                            && let Some(Pending { tool_name, .. }) = pending
+                        {
+                            // What the user was not asked they cannot answer.
+                            self.voice.happens(Event::ConfirmationAnswered { tool_name, accepted: false });
+                            over = None;
+                        }
                     }
+                    FollowUp::Activate(_) => unreachable!("they are done already"),
                 }
-                FollowUp::Activate(Activation { skill_id, ordered_block }) => {
-                    let Some(skills) = self.voice.engine.skills.as_deref() else { continue };
-                    let there = skills
-                        .skill(&skill_id)
-                        .filter(|skill| ordered_block.as_deref().is_none_or(|block| skill.block(block).is_some()));
-                    if there.is_none() {
-                        tracing::error!(target: TURN, skill_id, ?ordered_block, "A tool activates what is not there");
-                        continue;
-                    }
-                    let events = skills.entered(&skill_id, ordered_block.as_deref());
-                    self.enter(events).await;
-                }
-                FollowUp::Fill => self.fill().await,
+            }
+            for response in begun {
+                self.voice.respond(&response).await;
+            }
+            if fills {
+                self.fill().await;
             }
         }
-        over
     }
 
-    /// These events happen; a skill that begins says what it says then.
-    async fn enter(&self, events: Vec<Event>) {
-        for event in events {
-            let begins = if let Event::SkillActivated { skill_id } = &event { Some(skill_id.clone()) } else { None };
-            self.voice.happens(event);
-            let Some(skill) = begins.and_then(|id| self.voice.engine.skills.as_deref()?.skill(&id)) else { continue };
-            for utter in skill.utter.iter().filter(|utter| utter.trigger == Trigger::Activation) {
-                self.voice.respond(&utter.response).await;
-            }
+    /// A skill begins that a tool has asked for; the responses that are said then.
+    fn begin(&self, follow: FollowUp) -> Option<Vec<String>> {
+        let FollowUp::Activate(Activation { skill_id, ordered_block }) = follow else { return None };
+        let skills = self.voice.engine.skills.as_deref()?;
+        let has = |block: &str| skills.skill(&skill_id).is_some_and(|skill| skill.block(block).is_some());
+        if skills.skill(&skill_id).is_none() || ordered_block.as_deref().is_some_and(|block| !has(block)) {
+            tracing::error!(target: TURN, skill_id, ?ordered_block, "A tool activates what is not there");
+            return None;
         }
+        Some(self.happen(skills.entered(&skill_id, ordered_block.as_deref())))
+    }
+
+    /// These events happen; then what skills that begin say is said.
+    async fn enter(&self, events: Vec<Event>) {
+        for response in self.happen(events) {
+            self.voice.respond(&response).await;
+        }
+    }
+
+    /// These events happen; the responses that skills which begin say then.
+    fn happen(&self, events: Vec<Event>) -> Vec<String> {
+        let mut responses = Vec::new();
+        for event in events {
+            if let (Event::SkillActivated { skill_id }, Some(skills)) = (&event, &self.voice.engine.skills) {
+                let utters = skills.skill(skill_id).into_iter().flat_map(|skill| &skill.utter);
+                let said = utters.filter(|utter| utter.trigger == Trigger::Activation);
+                responses.extend(said.map(|utter| utter.response.clone()));
+            }
+            self.voice.happens(event);
+        }
+        responses
     }
 
     /// A quiet call after an activation: the model keeps what the user has told already.
     async fn fill(&self) {
         let offers = self.offers();
-        let fields = offers.tools.iter().map(super::offers::Offered::spec).find(|spec| spec.name == "set_fields");
+        let fields = offers.tools.iter().map(Offered::spec).find(|spec| spec.name == "set_fields");
         let Some(fields) = fields else { return };
         let mut messages =
             vec![message("system", "Call `set_fields` with what the user has told already, or answer `nothing`.")];
-        messages.extend(as_messages(&self.voice.kept().done));
+        messages.extend(self.past.iter().cloned().chain(as_messages(&self.voice.kept().done)));
+        messages.extend(reminder(&messages));
         let asked = Asked { messages, tools: vec![fields], iteration: 0 };
         let new_id = || self.voice.engine.new_id("call");
         let completion = complete(self.voice.hooked(), &*self.voice.engine.model, asked, None, &new_id).await;
@@ -296,15 +375,14 @@ impl Turn<'_> {
     }
 
     /// What is said after a tool by its gate.
-    pub(super) fn said_after(&self, tool: &str, output: &ToolOutput) -> Option<String> {
-        let gate = self.gate(tool)?;
+    pub(super) fn said_after(&self, skill: Option<&str>, tool: &str, output: &ToolOutput) -> Option<String> {
+        let gate = self.gate(skill, tool).filter(|_| !output.refused)?;
         let failed = output.is_error || output.value.get("error").is_some_and(|error| !error.is_null());
         if failed { gate.on_failure.clone() } else { gate.on_success.clone() }
     }
 
-    fn gate(&self, tool: &str) -> Option<&ToolConstraint> {
-        let skill = self.voice.stand().top()?.skill.clone();
-        self.voice.engine.skills.as_deref()?.gate(&skill, tool)
+    fn gate(&self, skill: Option<&str>, tool: &str) -> Option<&ToolConstraint> {
+        self.voice.engine.skills.as_deref()?.gate(skill?, tool)
     }
 
     fn leave_all(&self) {

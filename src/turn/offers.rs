@@ -23,7 +23,8 @@ pub(super) enum Offered {
     Listen(Arc<ToolSpec>),
     /// One that moves between skills.
     Engine(EngineTool, Arc<ToolSpec>),
-    Own(Arc<dyn Tool>),
+    /// One of the agent's, and the skill that it is offered for.
+    Own(Arc<dyn Tool>, Option<String>),
 }
 
 /// What the model is offered, and told below the system prompt.
@@ -36,14 +37,14 @@ impl Offered {
     pub(super) fn spec(&self) -> Arc<ToolSpec> {
         match self {
             Self::Search(spec) | Self::Listen(spec) | Self::Engine(_, spec) => Arc::clone(spec),
-            Self::Own(tool) => Arc::clone(tool.spec()),
+            Self::Own(tool, _) => Arc::clone(tool.spec()),
         }
     }
 
     /// Where it is from, and from which server.
     pub(super) fn source(&self) -> (ToolSource, Option<String>) {
         match self {
-            Self::Own(tool) => (tool.source(), tool.mcp_server().map(str::to_owned)),
+            Self::Own(tool, _) => (tool.source(), tool.mcp_server().map(str::to_owned)),
             Self::Search(_) | Self::Listen(_) | Self::Engine(..) => (ToolSource::Engine, None),
         }
     }
@@ -62,8 +63,9 @@ impl Turn<'_> {
         let own = if self.latched { Vec::new() } else { self.own() };
         let engines = focus.tools.into_iter().map(|(tool, spec)| Offered::Engine(tool, spec));
         let listen = Offered::Listen(Arc::clone(&LISTEN_SPEC));
-        let tools =
-            search.into_iter().chain(own.into_iter().map(Offered::Own)).chain(engines).chain([listen]).collect();
+        let skill = self.voice.stand().top().map(|frame| frame.skill.clone());
+        let own = own.into_iter().map(|tool| Offered::Own(tool, skill.clone()));
+        let tools = search.into_iter().chain(own).chain(engines).chain([listen]).collect();
         Offers { tools, prompt: focus.prompt }
     }
 
@@ -71,7 +73,7 @@ impl Turn<'_> {
     fn own(&self) -> Vec<Arc<dyn Tool>> {
         let engine = &self.voice.engine;
         let Some(skills) = &engine.skills else { return engine.toolbox.offered() };
-        let state = self.voice.stand().clone();
+        let state = self.voice.stand();
         let Some(frame) = state.top().filter(|_| state.pending.is_none()) else { return Vec::new() };
         let open = |tool: &Arc<dyn Tool>| {
             let name = &tool.spec().name;

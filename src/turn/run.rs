@@ -49,10 +49,14 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
         target: TURN, "invoke_agent", otel.name = format!("invoke_agent {}", engine.name), otel.status_code = Empty, error.type = Empty,
         gen_ai.operation.name = "invoke_agent", gen_ai.agent.name = engine.name, gen_ai.conversation.id = input.sender_id,
     );
-    let work = pin!(Turn { voice: &voice, latched: false, feedback: None }.run(input).instrument(span.clone()));
-    let status = match select(work, pin!(cancel.asked())).await {
-        Either::Left((status, _)) => status,
-        Either::Right(_) => TurnStatus::Cancelled,
+    let status = {
+        // Dropped before the end is kept: what it still does in its drop is kept, too.
+        let turn = Turn { voice: &voice, latched: false, feedback: None, past: Vec::new() };
+        let work = pin!(turn.run(input).instrument(span.clone()));
+        match select(work, pin!(cancel.asked())).await {
+            Either::Left((status, _)) => status,
+            Either::Right(_) => TurnStatus::Cancelled,
+        }
     };
     if status == TurnStatus::Error {
         fails(&span, status.name());
@@ -109,12 +113,14 @@ pub(super) struct Turn<'a> {
     pub(super) latched: bool,
     /// What a hook wants the next request to say.
     feedback: Option<String>,
+    /// What the model is shown of the turns before.
+    pub(super) past: Vec<Arc<Object>>,
 }
 
 impl Turn<'_> {
     async fn run(mut self, input: TurnInput) -> TurnStatus {
         let engine = &self.voice.engine;
-        let past = match engine.store.events(&input.sender_id) {
+        self.past = match engine.store.events(&input.sender_id) {
             Ok(events) if session::begins(&input.said, &events, engine.session_limit) => {
                 self.voice.happens(Event::SessionStarted);
                 Vec::new()
@@ -133,7 +139,7 @@ impl Turn<'_> {
         }
         let system = message("system", &(engine.prompt)(&self.voice.identity));
         for iteration in 0..engine.max_iterations {
-            if let Some(status) = self.iterate(iteration, &system, &past).await {
+            if let Some(status) = self.iterate(iteration, &system).await {
                 return status;
             }
         }
@@ -147,21 +153,21 @@ impl Turn<'_> {
         let given = match said {
             Said::Text(text) => text,
             Said::Payload(text) => {
-                self.voice.kept().done.push(user(text, false));
+                self.voice.happens(user(text, false));
                 return None;
             }
             Said::Nothing => {
-                self.voice.kept().done.push(user(String::new(), false));
+                self.voice.happens(user(String::new(), false));
                 return None;
             }
         };
         match incoming(self.voice.hooked(), &given, message_id.as_deref()).await {
             Incoming::Accepted(text) => {
-                self.voice.kept().done.push(user(text, false));
+                self.voice.happens(user(text, false));
                 None
             }
             Incoming::Rejected { response } => {
-                self.voice.kept().done.push(user(given, true));
+                self.voice.happens(user(given, true));
                 self.voice.fall_back(Response::IncomingRejected, response).await;
                 Some(TurnStatus::Completed)
             }
@@ -171,7 +177,7 @@ impl Turn<'_> {
     }
 
     /// Asks the model once and does what it says; a status: the turn is over.
-    async fn iterate(&mut self, iteration: u64, system: &Arc<Object>, past: &[Arc<Object>]) -> Option<TurnStatus> {
+    async fn iterate(&mut self, iteration: u64, system: &Arc<Object>) -> Option<TurnStatus> {
         let (voice, engine) = (self.voice, &self.voice.engine);
         if let Some(status) = self.act_first().await {
             return Some(status);
@@ -179,7 +185,8 @@ impl Turn<'_> {
         let Offers { tools, prompt } = self.offers();
         let system = &below(system, &prompt);
         let current = as_messages(&voice.kept().done);
-        let mut messages = trimmed(system, past, &current, engine.max_prompt_tokens);
+        let mut messages = trimmed(system, &self.past, &current, engine.max_prompt_tokens);
+        messages.extend(reminder(&messages));
         // After the trimming, before the hooks: the last message of this request, and of no other.
         messages.extend(self.feedback.take().map(|feedback| message("system", &feedback)));
         let specs = tools.iter().map(Offered::spec).collect();
@@ -225,8 +232,10 @@ impl Turn<'_> {
         }
         let listens = calls.iter().all(|call| call.tool_name == LISTEN);
         self.latched |= calls.iter().any(|call| call.tool_name == SEARCH);
-        let over = self.dispatch(calls, &tools).await;
-        over.or_else(|| listens.then_some(TurnStatus::Completed))
+        match self.dispatch(calls, &tools).await {
+            None if listens => Some(self.answered().await),
+            over => over,
+        }
     }
 
     fn retry(&mut self, iteration: u64, feedback: &str) {
@@ -238,6 +247,12 @@ impl Turn<'_> {
         self.voice.fall_back(response, None).await;
         TurnStatus::Error
     }
+}
+
+/// What stands last where the agent has spoken last: there are providers that take no request which ends with an assistant's message.
+pub(super) fn reminder(messages: &[Arc<Object>]) -> Option<Arc<Object>> {
+    let last = messages.last()?.get("role").and_then(serde_json::Value::as_str);
+    (last == Some("assistant")).then(|| message("system", "The last message has been sent to the user already. Go on."))
 }
 
 /// The system prompt with more below it.

@@ -1,6 +1,5 @@
 //! What a turn says: hooked, told to whoever listens, and kept.
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -48,9 +47,22 @@ impl Kept {
         self.done.append(&mut self.during);
     }
 
-    /// All that there is; a batch that was not over is not among it.
+    /// All that there is. Of a batch that was not over there is what was said, remembered and answered: its calls have not happened, and
+    /// what they have moved neither.
     pub(super) fn take(&mut self) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.done);
+        let stays = |event: &Event| {
+            matches!(
+                event,
+                Event::BotMessage { .. }
+                    | Event::MemorySet { .. }
+                    | Event::MemoryCleared { .. }
+                    | Event::MemoryForgotten { .. }
+                    | Event::ConfirmationAnswered { .. }
+            )
+        };
+        let in_batch = self.in_batch;
+        self.during.retain(|event| !in_batch || stays(event));
         events.append(&mut self.during);
         events
     }
@@ -74,6 +86,8 @@ pub(super) struct Voice {
 pub(super) struct Stand {
     state: State,
     follow_ups: Vec<FollowUp>,
+    /// A call of the batch has moved between skills.
+    moved: bool,
 }
 
 /// What a tool leaves to be done after its batch.
@@ -83,10 +97,10 @@ pub(super) enum FollowUp {
     Say(String),
     /// A response is said, and the user's answer waited for.
     Ask(String),
+    /// As `Ask`, of a call that waits for the user's yes.
+    Confirm(String),
     /// A skill begins.
     Activate(Activation),
-    /// The model keeps what the user has told already.
-    Fill,
 }
 
 impl Voice {
@@ -98,9 +112,9 @@ impl Voice {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the conversation stands.
-    pub(super) fn stand(&self) -> MappedStand<'_> {
-        MappedStand(self.standing())
+    /// Where the conversation stands: a copy, so that nobody holds the lock while something happens.
+    pub(super) fn stand(&self) -> State {
+        self.standing().state.clone()
     }
 
     fn standing(&self) -> MutexGuard<'_, Stand> {
@@ -109,14 +123,43 @@ impl Voice {
 
     /// What has happened before the turn.
     pub(super) fn stands(&self, past: &[Event]) {
-        if self.engine.skills.is_some() {
-            self.standing().state = State::of(past);
+        let Some(skills) = &self.engine.skills else { return };
+        self.standing().state = State::of(past);
+        // Skills can have gone since.
+        loop {
+            let state = self.stand();
+            let Some(frame) = state.frames.iter().find(|frame| skills.skill(&frame.skill).is_none()) else { break };
+            let Some(top) = state.top() else { break };
+            tracing::warn!(target: TURN, skill = frame.skill, "A skill that was active is not there any more");
+            self.happens(Event::SkillCancelled { skill_id: top.skill.clone() });
         }
+    }
+
+    pub(super) fn begin_batch(&self) {
+        self.standing().moved = false;
+        self.kept().begin_batch();
+    }
+
+    /// Whether a call of the batch may move between skills: one may.
+    pub(super) fn moves(&self) -> bool {
+        !std::mem::replace(&mut self.standing().moved, true)
+    }
+
+    /// How much is to be done after the batch.
+    pub(super) fn follow_ups(&self) -> usize {
+        self.standing().follow_ups.len()
+    }
+
+    /// What has been asked for since is not done.
+    pub(super) fn forget_follow_ups(&self, from: usize) {
+        self.standing().follow_ups.truncate(from);
     }
 
     /// Something happens that changes where the conversation stands.
     pub(super) fn happens(&self, event: Event) {
-        self.standing().state.apply(&event);
+        // Both under one lock, so that what is kept has the order in which it happened.
+        let mut standing = self.standing();
+        standing.state.apply(&event);
         self.kept().say(event);
     }
 
@@ -132,11 +175,13 @@ impl Voice {
     /// Writes an entry of memory.
     pub(super) fn remember(&self, entry: &str, value: &Value) -> Result<(), String> {
         let Some(skills) = &self.engine.skills else { return Err(NO_MEMORY.to_owned()) };
-        let Written { event, utters } = skills.write(&self.stand(), entry, value)?;
+        let mut standing = self.standing();
+        let Written { event, utters } = skills.write(&standing.state, entry, value)?;
         if let Some(event) = event {
-            self.happens(event);
+            standing.state.apply(&event);
+            self.kept().say(event);
         }
-        self.follow(utters.into_iter().map(FollowUp::Say));
+        standing.follow_ups.extend(utters.into_iter().map(FollowUp::Say));
         Ok(())
     }
 
@@ -159,8 +204,7 @@ impl Voice {
         if rephrase {
             text = self.rephrased(&text).await;
         }
-        self.say_as(Utterance { text, buttons, ..Utterance::default() }, Some(name)).await;
-        true
+        self.say_as(Utterance { text, buttons, ..Utterance::default() }, Some(name)).await
     }
 
     /// Tells whoever listens; nobody may.
@@ -173,15 +217,20 @@ impl Voice {
         self.say_as(said, None).await;
     }
 
-    async fn say_as(&self, mut said: Utterance, name: Option<&str>) {
+    /// Whether a hook has let it be said.
+    async fn say_as(&self, mut said: Utterance, name: Option<&str>) -> bool {
         if said.buttons.is_empty() {
             said.buttons = std::mem::take(&mut self.kept().buttons);
         }
         match outgoing(self.hooked(), &said.text).await {
-            Outgoing::Say(text) => self.utter(Utterance { text, ..said }, name),
+            Outgoing::Say(text) => {
+                self.utter(Utterance { text, ..said }, name);
+                true
+            }
             Outgoing::Rejected { response } => {
                 self.kept().say(bot_message(said, name.map(str::to_owned), true));
                 self.fall_back(Response::OutgoingRejected, response).await;
+                false
             }
         }
     }
@@ -226,17 +275,6 @@ impl Voice {
         self.kept().say(bot_message(said.clone(), response.clone(), false));
         let Utterance { text, buttons, metadata, streamed } = said;
         self.tell(TurnEvent::Message { text, response, buttons, metadata, streamed });
-    }
-}
-
-/// The state alone, as long as it is looked at.
-pub(super) struct MappedStand<'a>(MutexGuard<'a, Stand>);
-
-impl Deref for MappedStand<'_> {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        &self.0.state
     }
 }
 

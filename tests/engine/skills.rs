@@ -452,3 +452,182 @@ async def show(context: ToolContext = None) -> ToolResult:
     let offered: Vec<_> = scene.offered().iter().map(|tools| own(tools)).collect();
     assert_eq!(offered, [vec![], vec!["verify_identity"], vec!["show"], vec!["verify_identity"]]);
 }
+
+/// Several calls at once.
+fn batch<const N: usize>(calls: [(&str, Value); N]) -> ModelReply {
+    let calls = calls.map(|(tool, arguments)| call(tool, arguments).calls.remove(0));
+    ModelReply { calls: calls.into(), ..ModelReply::default() }
+}
+
+/// What came of the calls of a tool.
+fn results(scene: &Scene, tool: &str) -> Vec<Value> {
+    let executed = scene.kept(&["tool_executed"]).into_iter().filter(|event| event["tool_name"] == tool);
+    executed.map(|event| event["value"].clone()).collect()
+}
+
+#[tokio::test]
+async fn nobody_but_the_user_can_say_yes() {
+    let skill = "---
+name: Transfer
+description: Send money.
+tool_constraints:
+  - send_money:
+      requires_confirmation: {enabled: true}
+---
+Send it.
+";
+    let files = [("skills/transfer/skill.md", skill), ("skills/transfer/tools.py", TRANSFER_TOOLS)];
+    let yes = || call("resolve_tool_confirmation", json!({"accepted": true}));
+    let scene =
+        scene(&files, [activate("transfer"), call("send_money", json!({"amount": 5})), yes(), said("Shall I?")]);
+    assert_eq!(scene.say("Send 5").await, ["Shall I?"]);
+    assert!(!scene.offered()[2].contains(&"resolve_tool_confirmation".to_owned()));
+    assert!(results(&scene, "send_money").iter().all(|value| value == r#"{"status":"awaiting_confirmation"}"#));
+    scene.answers([yes(), said("Sent.")]);
+    assert_eq!(scene.say("Yes").await, ["Sent."]);
+    assert_eq!(results(&scene, "send_money")[1], r#"{"receipt":"R-5"}"#);
+}
+
+#[tokio::test]
+async fn a_question_that_cannot_be_asked_lets_nothing_run() {
+    let mut files = transfer();
+    files[2].1 = "responses:\n  utter_sure: [{text: '{nothing}'}]\n  utter_sent: [{text: Sent.}]\n  utter_not_sent: [{text: No.}]\n";
+    let scene = scene(&files, [activate("transfer"), call("send_money", json!({"amount": 5})), said("I cannot.")]);
+    assert_eq!(scene.say("Send 5").await, ["I cannot."]);
+    assert_eq!(scene.kept(&["confirmation_answered"]).len(), 1);
+    scene.answers([call("resolve_tool_confirmation", json!({"accepted": true})), said("No.")]);
+    scene.say("Yes").await;
+    assert!(scene.kept(&["tool_executed"]).iter().all(|event| event["source"] != "tool_confirmation"));
+}
+
+#[tokio::test]
+async fn a_gate_is_that_of_the_skill_for_which_its_tool_was_offered() {
+    for first in ["complete_skill", "cancel_skill"] {
+        let calls = batch([(first, json!({})), ("send_money", json!({"amount": 5}))]);
+        let scene = scene(&transfer(), [activate("transfer"), calls, said("Done.")]);
+        scene.say("Send 5").await;
+        assert_eq!(
+            results(&scene, "send_money"),
+            ["`send_money` was not called: its skill is not active any more"],
+            "{first}"
+        );
+    }
+    let calls = batch([("complete_skill", json!({})), ("complete_skill", json!({}))]);
+    let scene = scene(&transfer(), [activate("transfer"), calls, said("Done.")]);
+    scene.say("hello").await;
+    assert_eq!(scene.kept(&["skill_completed"]).len(), 1);
+}
+
+#[tokio::test]
+async fn only_eligible_skills_are_activated_and_a_disabled_one_is_left() {
+    let vip = "---\nname: Vip\ndescription: For some.\nrequires: session.project.vip\n---\nHelp.\n";
+    let mut files = transfer();
+    files.extend([("skills/vip/skill.md", vip), ("memory.yml", "vip: {type: bool}\n")]);
+    let scene = scene(&files, [activate("vip"), activate("transfer"), said("Done.")]);
+    scene.say("hello").await;
+    assert_eq!(results(&scene, "activate_skill")[0], "`skill_id` names no skill that can be activated now");
+    let skill = scene.folder.path().join("skills/transfer/skill.md");
+    std::fs::write(&skill, TRANSFER.replace("description: Send money.", "description: Send money.\ndisabled: true"))
+        .unwrap();
+    let model = Answers { left: Arc::new(Mutex::new([said("Hm.")].into())), requests: Arc::clone(&scene.requests) };
+    let hooks = HookEngine::builder(scene.folder.path()).python(environment());
+    let loader = TurnEngine::loader(scene.folder.path()).hooks(hooks).model(model);
+    let agent = loader.store(scene.folder.path().join("talks.db")).load().unwrap();
+    let _: Vec<_> = agent.engine.turn(TurnInput::new("s", "again")).collect().await;
+    assert_eq!(scene.offered().last().unwrap(), &["cannot_help", "listen"]);
+    assert_eq!(scene.kept(&["skill_cancelled"]), [json!({"event": "skill_cancelled", "skill_id": "transfer"})]);
+}
+
+#[tokio::test]
+async fn a_branch_is_chosen_by_what_its_step_has_left_and_called_blocks_come_back() {
+    let skill = "---
+name: Apply
+description: Apply for a card.
+---
+:::ordered_block id=apply
+steps:
+  - id: look
+    execute_tool: look
+    next:
+      - if: session.apply.eligible
+        then: fine
+      - else: sorry
+  - id: fine
+    call: \"@block.details\"
+    next: done
+  - id: sorry
+    action: utter_sorry
+    next: END
+  - id: done
+    action: utter_done
+:::
+
+:::ordered_block id=details
+steps:
+  - id: say
+    action: utter_details
+:::
+
+Apply.
+";
+    let tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ActivateSkill, ToolResult
+
+@tool(description='Look')
+async def look(context: ToolContext = None) -> ToolResult:
+    context.memory.set('eligible', True)
+    return ToolResult(llm_response='ok')
+
+@tool(description='Begin')
+async def begin() -> ToolResult:
+    return ToolResult(llm_response='ok', next=[ActivateSkill(skill_id='apply', ordered_block='apply')])
+";
+    let responses = "responses:
+  utter_sorry: [{text: Sorry.}]
+  utter_details: [{text: Details.}]
+  utter_done: [{text: Done.}]
+";
+    let files = [
+        ("skills/apply/skill.md", skill),
+        ("skills/apply/memory.yml", "schema: {public: {eligible: {type: bool}}}\n"),
+        ("skills/apply/tools.py", tools),
+        ("responses.yml", responses),
+    ];
+    let scene = scene(&files, [activate("apply"), call("begin", json!({})), said("Bye.")]);
+    assert_eq!(scene.say("A card").await, ["Details.", "Done.", "Bye."]);
+    let last = scene.requests.lock().unwrap().last().unwrap().messages.last().unwrap().clone();
+    assert_eq!(last["role"], "system", "no request ends with the agent's own words");
+}
+
+#[tokio::test]
+async fn skills_that_call_each_other_without_an_end_fail_the_turn() {
+    let block = |other: &str| {
+        format!(
+            "---\nname: A\ndescription: B\n---\n:::ordered_block id=go\nsteps:\n  - id: one\n    call: \"@skill.{other}\"\n:::\n"
+        )
+    };
+    let (one, two) = (block("two"), block("one"));
+    let files = [("skills/one/skill.md", one.as_str()), ("skills/two/skill.md", two.as_str())];
+    let scene = scene(&files, [activate("one")]);
+    assert_eq!(scene.say("hello").await, ["I'm sorry, but something went wrong. Please try again."]);
+    scene.answers([said("Fine.")]);
+    assert_eq!(scene.say("again").await, ["Fine."], "nothing is active any more");
+}
+
+#[tokio::test]
+async fn a_tool_cannot_have_a_name_of_the_engines() {
+    let tools = "
+from rasa.mantle.tools.decorator import tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Listen')
+async def listen() -> ToolResult:
+    return ToolResult()
+";
+    let folder = folder(&[("tools.py", tools)]);
+    let model = Answers { left: Arc::default(), requests: Arc::default() };
+    let hooks = HookEngine::builder(folder.path()).python(environment());
+    let error = TurnEngine::loader(folder.path()).hooks(hooks).model(model).load().unwrap_err();
+    assert!(error.to_string().contains("`listen` is a tool of the engine's own"), "{error}");
+}

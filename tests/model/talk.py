@@ -38,7 +38,19 @@ def serve(python: str) -> tuple[subprocess.Popen[bytes], str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [python, "-m", "llama_cpp.server", "--model", weights, "--port", str(port), "--n_ctx", "2048", "--verbose", "false"],
+        [
+            python,
+            "-m",
+            "llama_cpp.server",
+            "--model",
+            weights,
+            "--port",
+            str(port),
+            "--n_ctx",
+            "2048",
+            "--verbose",
+            "false",
+        ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -61,7 +73,9 @@ async def talk(agent: Path) -> str:
     lines = []
     async with TurnEngine.load(agent) as engine:
         for text in SAID:
-            events: list[dict[str, Any]] = [event async for event in engine.turn("transcript", text, shows_changes=True)]
+            events: list[dict[str, Any]] = [
+                event async for event in engine.turn("transcript", text, shows_changes=True)
+            ]
             assert events[0]["event"] == "started", events
             assert events[-1] == {"event": "finished", "status": "completed"}, events
             answers = [event["text"] for event in events if event["event"] == "message"]
@@ -72,7 +86,11 @@ async def talk(agent: Path) -> str:
                 f"incoming_message: {'changed' if '4111' in text else 'unchanged'}",
                 "model_request: changed",
             ], hooks
-            lines += [f"**User:** {text}", *(f"**Agent:** {answer}" for answer in answers), f"*Hooks: {', '.join(hooks)}*"]
+            lines += [
+                f"**User:** {text}",
+                *(f"**Agent:** {answer}" for answer in answers),
+                f"*Hooks: {', '.join(hooks)}*",
+            ]
     said = "\n\n".join(lines)
     assert "4111" not in said.replace(SAID[2], "")
     return said

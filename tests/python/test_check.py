@@ -1,5 +1,6 @@
 """The check, as Python callers and the interpreter see it."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -82,14 +83,16 @@ def test_syntax_errors_are_where_the_interpreter_finds_them() -> None:
 
 
 def test_a_project_is_validated_by_the_names_of_the_runtime(tmp_path: Path) -> None:
-    from rasa.exceptions import ValidationError
-    from rasa.mantle.validation import collect_project_findings, validate_project
+    error: type[Exception] = importlib.import_module("rasa.exceptions").ValidationError
+    validation = importlib.import_module("rasa.mantle.validation")
 
     skill = tmp_path / "skills" / "card"
     skill.mkdir(parents=True)
-    (skill / "skill.md").write_text("---\nname: Card\ndescription: Locks it\nrequires: session.card.number\n---\nLock it.\n")
-    with pytest.raises(ValidationError, match="session.card.number"):
-        validate_project(tmp_path)
+    (skill / "skill.md").write_text(
+        "---\nname: Card\ndescription: Locks it\nrequires: session.card.number\n---\nLock it.\n"
+    )
+    with pytest.raises(error, match=r"session\.card\.number"):
+        validation.validate_project(tmp_path)
     (skill / "memory.yml").write_text("schema: {public: {number: {type: text}}}\n")
-    validate_project(tmp_path)
-    assert [finding for finding in collect_project_findings(tmp_path) if finding.severity == "error"] == []
+    validation.validate_project(tmp_path)
+    assert [finding for finding in validation.collect_project_findings(tmp_path) if finding.severity == "error"] == []

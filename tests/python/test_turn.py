@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rasa.mantle.hooks import CallInfo, ChannelInfo
 from tenterhook import InvalidHooksError, TurnEngine
+from tenterhook.mantle.hooks import CallInfo, ChannelInfo
 
 
 @pytest.fixture

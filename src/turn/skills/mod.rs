@@ -6,7 +6,7 @@ mod state;
 mod stepping;
 
 pub(super) use memory::Written;
-pub(super) use offering::{EngineTool, Focus, focus, settable};
+pub(super) use offering::{EngineTool, Focus, eligible, focus, settable};
 pub(super) use state::{Pending, State};
 pub(super) use stepping::Stepped;
 

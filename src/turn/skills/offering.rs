@@ -42,26 +42,24 @@ pub(crate) struct Focus {
 
 /// What holds now. `searchable`: there are references that have not been searched in this turn.
 pub(crate) fn focus(skills: &SkillSet, state: &State, searchable: bool) -> Focus {
-    let read = |namespace: &str, entry: &str| skills.read(state, namespace, entry);
-    let eligible: Vec<&Skill> = skills
-        .skills
-        .iter()
-        .filter(|skill| !skill.disabled && !skill.engine_managed)
-        .filter(|skill| state.frames.iter().all(|frame| frame.skill != skill.id))
-        .filter(|skill| skill.requires.as_ref().is_none_or(|requires| requires.holds(&read)))
-        .collect();
+    let eligible = eligible(skills, state);
     let top = state.top().and_then(|frame| Some((frame, skills.skill(&frame.skill)?)));
     let mut focus = Focus::default();
     let mut offer = |tool, spec| focus.tools.push((tool, Arc::new(spec)));
     if let Some(pending) = &state.pending {
-        offer(EngineTool::ResolveConfirmation, confirmation());
+        if pending.heard {
+            offer(EngineTool::ResolveConfirmation, confirmation());
+        }
         offer(EngineTool::Cancel, ToolSpec::new("cancel_skill", "Give up the active skill, as the user wishes."));
-        focus.prompt = format!(
-            "The user has been asked whether `{}` may run with {}. If they say yes or no, call `resolve_tool_confirmation`; ask again if it \
-             is not clear.",
-            pending.tool_name,
-            Value::Object(pending.arguments.clone())
-        );
+        let call = format!("`{}` may run with {}", pending.tool_name, Value::Object(pending.arguments.clone()));
+        focus.prompt = if pending.heard {
+            format!(
+                "The user has been asked whether {call}. If they say yes or no, call `resolve_tool_confirmation`; ask again if it is not \
+                 clear."
+            )
+        } else {
+            format!("Ask the user whether {call}, and wait for the answer.")
+        };
         return focus;
     }
     if !eligible.is_empty() {
@@ -90,6 +88,18 @@ pub(crate) fn focus(skills: &SkillSet, state: &State, searchable: bool) -> Focus
     focus
 }
 
+/// The skills that the model may activate now.
+pub(crate) fn eligible<'s>(skills: &'s SkillSet, state: &State) -> Vec<&'s Skill> {
+    let read = |namespace: &str, entry: &str| skills.read(state, namespace, entry);
+    let may = |skill: &&Skill| {
+        !skill.disabled
+            && !skill.engine_managed
+            && state.frames.iter().all(|frame| frame.skill != skill.id)
+            && skill.requires.as_ref().is_none_or(|requires| requires.holds(&read))
+    };
+    skills.skills.iter().filter(may).collect()
+}
+
 /// The entries that the model may set now: those that are declared so, and the one that the user is being asked for.
 pub(crate) fn settable<'s>(frame: &Frame, skill: &'s Skill) -> Vec<&'s MemoryEntry> {
     let collected = match step(frame, skill).map(|step| &step.kind) {
@@ -116,7 +126,13 @@ fn overview(eligible: &[&Skill]) -> String {
 
 fn instructions(skills: &SkillSet, state: &State, frame: &Frame, skill: &Skill) -> String {
     let read = |namespace: &str, entry: &str| skills.read(state, namespace, entry);
-    let shown = |namespace: &str, entry: &str| read(namespace, entry).map(|value| text_of_value(&value));
+    let is_personal = |namespace: &str, entry: &str| {
+        skills.schema(namespace).and_then(|schema| schema.get(entry)).is_some_and(|entry| entry.pii)
+    };
+    let shown = |namespace: &str, entry: &str| {
+        let value = read(namespace, entry).filter(|_| !is_personal(namespace, entry))?;
+        Some(text_of_value(&value))
+    };
     let holds = |part: &&Part| part.condition.as_ref().is_none_or(|condition| condition.holds(&read));
     let mut parts = vec![format!("The skill `{}` is active: {}", skill.id, skill.name)];
     parts.extend(skill.body.iter().filter(holds).map(|part| with_memory(&part.text, &shown)));
@@ -160,8 +176,11 @@ fn cut(text: &str) -> String {
 }
 
 fn activation(eligible: &[&Skill]) -> ToolSpec {
-    let mut spec =
-        ToolSpec::new("activate_skill", "Begin with a skill. One that is active waits until the new one is done.");
+    let mut about = "Begin with a skill. One that is active waits until the new one is done.".to_owned();
+    for skill in eligible {
+        let _ = write!(about, "\n- {}: {}", skill.id, skill.description.trim());
+    }
+    let mut spec = ToolSpec::new("activate_skill", about);
     let ids: Vec<_> = eligible.iter().map(|skill| skill.id.clone()).collect();
     parameters(&mut spec, json!({"skill_id": {"type": "string", "enum": ids}}), json!(["skill_id"]));
     spec

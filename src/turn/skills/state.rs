@@ -49,6 +49,8 @@ pub(crate) struct Pending {
     pub(crate) tool_name: String,
     /// The arguments, as hooks have left them.
     pub(crate) arguments: Object,
+    /// Whether the user has said something since they were asked: before that nobody can have said yes.
+    pub(crate) heard: bool,
 }
 
 impl State {
@@ -74,14 +76,21 @@ impl State {
             Event::MemoryCleared { namespace, entry } => {
                 self.memory.insert((namespace.clone(), entry.clone()), Value::Null);
             }
+            Event::MemoryForgotten { namespace, entry } => {
+                self.memory.remove(&(namespace.clone(), entry.clone()));
+                if namespace == PROJECT {
+                    self.once.remove(entry);
+                }
+            }
             Event::SkillActivated { skill_id } => {
+                self.memory.retain(|(namespace, _), _| namespace != skill_id);
                 self.frames.push(Frame { skill: skill_id.clone(), position: None });
             }
             Event::SkillCompleted { skill_id } | Event::SkillCancelled { skill_id } => {
-                let whole = self.frames.iter().rposition(|frame| frame.skill == *skill_id && frame.position.is_none());
-                // A block of another skill that was called stands alone.
-                let others = self.frames.iter().rposition(|frame| frame.skill != *skill_id);
-                self.frames.truncate(whole.unwrap_or_else(|| others.map_or(0, |at| at + 1)));
+                // Of what is below another skill nothing is touched. A block that another skill has called stands alone.
+                let run = self.frames.iter().rposition(|frame| frame.skill != *skill_id).map_or(0, |at| at + 1);
+                let whole = self.frames[run..].iter().rposition(|frame| frame.position.is_none());
+                self.frames.truncate(run + whole.unwrap_or(0));
                 self.pending = None;
             }
             Event::BlockEntered { skill_id, block_id, step } => {
@@ -105,11 +114,15 @@ impl State {
             }
             Event::ConfirmationAsked { skill_id, tool_name, arguments } => {
                 let (skill, tool_name, arguments) = (skill_id.clone(), tool_name.clone(), arguments.clone());
-                self.pending = Some(Pending { skill, tool_name, arguments });
+                self.pending = Some(Pending { skill, tool_name, arguments, heard: false });
             }
             Event::ConfirmationAnswered { .. } => self.pending = None,
-            Event::UserMessage { .. }
-            | Event::BotMessage { .. }
+            Event::UserMessage { discarded, .. } => {
+                if let Some(pending) = &mut self.pending {
+                    pending.heard |= !discarded;
+                }
+            }
+            Event::BotMessage { .. }
             | Event::ToolCalls { .. }
             | Event::ToolExecuted { .. }
             | Event::TurnFinished { .. } => {}
@@ -133,7 +146,8 @@ impl State {
             .map(|((namespace, entry), _)| {
                 let (namespace, entry) = (namespace.clone(), entry.clone());
                 match before.memory.get(&(namespace.clone(), entry.clone())) {
-                    None | Some(Value::Null) => Event::MemoryCleared { namespace, entry },
+                    None => Event::MemoryForgotten { namespace, entry },
+                    Some(Value::Null) => Event::MemoryCleared { namespace, entry },
                     Some(value) => Event::MemorySet { namespace, entry, value: value.clone() },
                 }
             })

@@ -18,14 +18,14 @@ pub(crate) enum Stepped {
     Model,
     /// This happens, and then there is more to be done.
     Happens(Vec<Event>),
-    /// A response is said, and then this happens.
-    Say { response: String, then: Vec<Event> },
+    /// A response is said; then the step is done.
+    Say { response: String },
     /// A response asks the user, whose answer is waited for.
     Ask { response: String },
-    /// A tool runs, and then this happens.
-    Run { tool: String, arguments: Object, then: Vec<Event> },
-    /// Entries are written, and then this happens.
-    Write { values: Object, then: Vec<Event> },
+    /// A tool runs; then the step is done.
+    Run { tool: String, arguments: Object },
+    /// Entries are written; then the step is done.
+    Write { values: Object },
     /// Skills and blocks call each other without an end.
     TooDeep,
 }
@@ -62,22 +62,20 @@ impl SkillSet {
                 Stepped::Ask { response: response.clone() }
             }
             StepKind::Instructions { .. } | StepKind::Collect { .. } => Stepped::Model,
-            StepKind::Action { response } => Stepped::Say { response: response.clone(), then: advanced() },
+            StepKind::Action { response } => Stepped::Say { response: response.clone() },
             StepKind::ExecuteTool { tool, parameters } => {
                 let value = |argument: &Argument| match argument {
                     Argument::Value(value) => value.clone(),
                     Argument::Entry { namespace, entry } => read(namespace, entry).unwrap_or(Value::Null),
                 };
                 let arguments = parameters.iter().map(|(name, argument)| (name.clone(), value(argument))).collect();
-                Stepped::Run { tool: tool.clone(), arguments, then: advanced() }
+                Stepped::Run { tool: tool.clone(), arguments }
             }
-            StepKind::SetMemory { values } => Stepped::Write { values: values.clone(), then: advanced() },
+            StepKind::SetMemory { values } => Stepped::Write { values: values.clone() },
+            // What was called is done: where to go depends on what it has left in memory.
+            StepKind::Call(_) if position.asked => Stepped::Happens(advanced()),
             StepKind::Call(target) => {
-                let back = match current.next.choose(&read) {
-                    Goto::Step(id) => Some(id.clone()),
-                    Goto::End => None,
-                };
-                let mut events = vec![Event::StepEntered { step: back }];
+                let mut events = vec![Event::StepAsked];
                 events.extend(self.entered(&target.skill, target.block.as_deref()));
                 Stepped::Happens(events)
             }
@@ -97,15 +95,18 @@ impl SkillSet {
 
     /// What follows when the model has answered the user: a step of instructions that names no end is done.
     pub(crate) fn answered(&self, state: &State) -> Vec<Event> {
+        let current = state.top().and_then(|frame| step(frame, self.skill(&frame.skill)?));
+        let is_done =
+            current.is_some_and(|step| matches!(step.kind, StepKind::Instructions { complete_when: None, .. }));
+        if is_done && state.pending.is_none() { self.done(state) } else { Vec::new() }
+    }
+
+    /// What follows when the step that the engine has taken is done, as memory is now.
+    pub(crate) fn done(&self, state: &State) -> Vec<Event> {
         let Some((frame, skill)) = state.top().and_then(|frame| Some((frame, self.skill(&frame.skill)?))) else {
             return Vec::new();
         };
-        match step(frame, skill) {
-            Some(current) if matches!(current.kind, StepKind::Instructions { complete_when: None, .. }) => {
-                self.advanced(state, frame, skill, current)
-            }
-            _ => Vec::new(),
-        }
+        step(frame, skill).map(|current| self.advanced(state, frame, skill, current)).unwrap_or_default()
     }
 
     /// What happens when a skill, or a block of it, begins.

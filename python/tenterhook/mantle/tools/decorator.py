@@ -184,7 +184,9 @@ class ToolContext:
 
         ``buttons`` are mappings with ``title`` and ``payload``.
         """
-        self._turn.say({"text": text, "buttons": _buttons(buttons), "metadata": dict(metadata or {}), "streamed": False})
+        self._turn.say(
+            {"text": text, "buttons": _buttons(buttons), "metadata": dict(metadata or {}), "streamed": False}
+        )
         await asyncio.sleep(0)
 
     def stream(self, *, buttons: Buttons = None, metadata: Mapping[str, Any] | None = None) -> TextStream:
