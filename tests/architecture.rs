@@ -157,6 +157,17 @@ fn every_test_that_a_document_names_is_there() {
 }
 
 #[test]
+fn every_promise_of_tools_and_skills_has_its_test_and_every_test_of_skills_its_promise() {
+    let (named, tests) = (tests_named("docs/tools.md"), tests_in("engine"));
+    let missing: Vec<_> = named.iter().filter(|name| !tests.contains(name)).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+    let skills = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engine/skills.rs")).unwrap();
+    let of_skills = tests.iter().filter(|name| name.len() > 24 && skills.contains(&format!("fn {name}(")));
+    let unnamed: Vec<_> = of_skills.filter(|name| !named.contains(name)).collect();
+    assert_eq!(unnamed, Vec::<&String>::new());
+}
+
+#[test]
 fn every_promise_of_a_point_has_its_test_and_every_test_of_the_turn_its_promise() {
     let (mut named, mut tests) = (tests_named("docs/hook-points.md"), tests_in("turn"));
     // What helps them has a short name.

@@ -12,6 +12,7 @@ use tenterhook::{
 };
 
 use crate::agents::{environment, folder};
+use crate::seed_modules::shared;
 
 /// Gives its answers one after the other.
 struct Answers {
@@ -630,4 +631,100 @@ async def listen() -> ToolResult:
     let hooks = HookEngine::builder(folder.path()).python(environment());
     let error = TurnEngine::loader(folder.path()).hooks(hooks).model(model).load().unwrap_err();
     assert!(error.to_string().contains("`listen` is a tool of the engine's own"), "{error}");
+}
+
+#[test]
+fn a_skill_has_its_own_tools_and_of_the_shared_ones_those_that_it_imports() {
+    let tool = |name: &str, description: &str| {
+        format!(
+            "from rasa.mantle.tools.decorator import tool\nfrom rasa.mantle.tools.result import ToolResult\n\n\
+             @tool(description='{description}')\nasync def {name}() -> ToolResult:\n    return ToolResult()\n"
+        )
+    };
+    let skill = |imports: &str| format!("---\nname: A\ndescription: B\nimport_tools: [{imports}]\n---\nHelp.\n");
+    let (one, two) = (skill("info, look"), skill(""));
+    let common = [tool("info", "shared"), tool("look", "shared"), tool("other", "shared")];
+    let own = [tool("look", "of tools.py"), tool("look", "of tools/")];
+    let files = [
+        ("tools/info.py", common[0].as_str()),
+        ("tools/look.py", common[1].as_str()),
+        ("tools/other.py", common[2].as_str()),
+        ("skills/one/skill.md", one.as_str()),
+        ("skills/one/tools.py", own[0].as_str()),
+        ("skills/one/tools/look.py", own[1].as_str()),
+        ("skills/two/skill.md", two.as_str()),
+    ];
+    let scene = scene(&files, []);
+    let tools: Vec<_> = scene
+        .agent
+        .engine
+        .tools()
+        .into_iter()
+        .map(|(skill, specs)| {
+            let shown = |spec: &std::sync::Arc<tenterhook::ToolSpec>| format!("{}: {}", spec.name, spec.description);
+            (skill.unwrap(), specs.iter().map(shown).collect::<Vec<_>>())
+        })
+        .collect();
+    let expected = [
+        ("one".to_owned(), vec!["look: of tools/".to_owned(), "info: shared".to_owned()]),
+        ("two".to_owned(), Vec::new()),
+    ];
+    assert_eq!(tools, expected);
+}
+
+#[tokio::test]
+async fn the_tool_modules_of_the_document_run_as_they_are() {
+    let Some(modules) = shared().map(|shared| shared.join("cases/seed-modules")) else { return };
+    let module = |name: &str| std::fs::read_to_string(modules.join(name)).unwrap();
+    let balance = module("tools_check_balance.py") + "\n\nasync def call_api(number):\n    return 12.5\n";
+    let verify = "from rasa.mantle.tools.decorator import ToolContext, tool\n".to_owned()
+        + &module("tools_verify_identity.py")
+        + "\n\nasync def check_pin(pin):\n    assert pin == '1'\n";
+    let skill = |name: &str| format!("---\nname: {name}\ndescription: {name}\n---\nHelp.\n");
+    let skills = [skill("Check"), skill("Verify"), skill("Overview")];
+    let files = [
+        ("skills/check_balance/skill.md", skills[0].as_str()),
+        ("skills/check_balance/tools.py", balance.as_str()),
+        ("skills/verify/skill.md", skills[1].as_str()),
+        ("skills/verify/tools.py", verify.as_str()),
+        ("skills/account_overview/skill.md", skills[2].as_str()),
+    ];
+    let scene = scene(
+        &files,
+        [
+            activate("check_balance"),
+            call("check_balance", json!({"account_number": "4711"})),
+            activate("verify"),
+            call("verify_identity", json!({"pin": "1"})),
+            said("Done."),
+        ],
+    );
+    assert_eq!(scene.say("hello").await, ["Done."]);
+    assert_eq!(results(&scene, "check_balance"), [r#"{"balance":12.5,"currency":"USD"}"#]);
+    assert_eq!(results(&scene, "verify_identity"), [r#"{"verified":true}"#]);
+    let activated: Vec<_> = scene.kept(&["skill_activated"]).iter().map(|event| event["skill_id"].clone()).collect();
+    assert_eq!(activated, ["check_balance", "verify", "account_overview"]);
+}
+
+#[tokio::test]
+async fn what_a_tool_writes_that_is_not_declared_is_refused() {
+    let tools = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Write')
+async def write(context: ToolContext = None) -> ToolResult:
+    try:
+        context.memory.set('nothing', 1)
+    except ValueError as error:
+        return ToolResult(llm_response={'refused': str(error), 'default': context.memory.get('nothing', 7)})
+";
+    let skill = "---\nname: A\ndescription: B\n---\nHelp.\n";
+    let scene = scene(
+        &[("skills/a/skill.md", skill), ("skills/a/tools.py", tools)],
+        [activate("a"), call("write", json!({})), said("Done.")],
+    );
+    scene.say("hello").await;
+    let refused = "`nothing` is declared in no `memory.yml` of `skills/a` or of the project";
+    assert_eq!(results(&scene, "write"), [json!({"refused": refused, "default": 7}).to_string()]);
 }
