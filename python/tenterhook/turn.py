@@ -65,7 +65,7 @@ class TurnEngine:
         """Runs a turn; gives its events as they happen, each a dict with its kind as ``event``.
 
         ``started``, ``hook_ran``, ``model_answered``, ``retried``, ``token``, ``message``, ``tool_called``, ``tool_returned``,
-        ``finished``. ``channel`` and ``call`` are what every payload of the turn shows. A turn of the same conversation that
+        ``moved``, ``finished``. ``channel`` and ``call`` are what every payload of the turn shows. A turn of the same conversation that
         runs is waited for, or cancelled where ``interrupts`` is set. To stop iterating cancels the turn. With ``shows_changes``
         each ``hook_ran`` tells what the hook changed, also what it has taken out of a text.
         """

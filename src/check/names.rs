@@ -9,6 +9,21 @@ use crate::hooks::POINTS;
 /// The module that hook modules import from.
 pub(super) const HOOKS: &str = "rasa.mantle.hooks";
 
+/// The modules that a load gives by itself (`tenterhook.names` has the same).
+const GIVEN: [&str; 11] = [
+    HOOKS,
+    "rasa.mantle.tools.decorator",
+    "rasa.mantle.tools.result",
+    "rasa.mantle.orchestration.turn_context",
+    "rasa.mantle.validation",
+    "rasa.exceptions",
+    "rasa.calm_v2.hooks",
+    "rasa.calm_v2.tools.decorator",
+    "rasa.calm_v2.tools.result",
+    "rasa.calm_v2.orchestration.turn_context",
+    "rasa.calm_v2.validation",
+];
+
 /// How far aliases are followed: a longer chain is a loop.
 const DEEPEST: usize = 20;
 
@@ -272,9 +287,7 @@ impl<'a> Scope<'a> {
 /// on the way.
 pub(super) fn is_given(dotted: &str) -> bool {
     let is_ours = |given: &str| given == dotted || given.strip_prefix(dotted).is_some_and(|rest| rest.starts_with('.'));
-    [HOOKS, "rasa.calm_v2.hooks"].into_iter().any(is_ours)
-        || dotted == "tenterhook"
-        || dotted.starts_with("tenterhook.")
+    GIVEN.into_iter().any(is_ours) || dotted == "tenterhook" || dotted.starts_with("tenterhook.")
 }
 
 /// The published spelling of a dotted name: the older package, and our own, are the same module.

@@ -215,6 +215,15 @@ fn traced(event: &TurnEvent) -> Option<String> {
             }
             lines
         }
+        TurnEvent::Moved { to } => {
+            let Ok(Value::Object(mut fields)) = serde_json::to_value(to) else { return None };
+            let kind = fields
+                .remove("event")
+                .and_then(|kind| kind.as_str().map(|kind| kind.replace('_', " ")))
+                .unwrap_or_default();
+            let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            format!("{kind}: {}", fields.join(", "))
+        }
         TurnEvent::Retried { iteration } => format!("a hook discarded the answer of iteration {iteration}"),
         TurnEvent::ToolCalled { tool_name, .. } => format!("tool {tool_name} called"),
         TurnEvent::ToolReturned { tool_name, is_error, elapsed, .. } => {

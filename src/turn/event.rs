@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::conversation::Object;
+use crate::conversation::{Event, Object};
 use crate::hooks::{Changed, Point, TurnStatus};
 use crate::step::Usage;
 
@@ -86,6 +86,11 @@ pub enum TurnEvent {
         /// How long it took.
         #[serde(rename = "elapsed_ms", serialize_with = "some_millis")]
         elapsed: Duration,
+    },
+    /// The conversation stands elsewhere: a skill or a block has begun or ended, something is remembered, a call waits for the user's yes.
+    Moved {
+        /// What has happened, as it is kept.
+        to: Event,
     },
     /// The turn has ended; the last of its events.
     Finished {

@@ -160,6 +160,14 @@ impl Voice {
         // Both under one lock, so that what is kept has the order in which it happened.
         let mut standing = self.standing();
         standing.state.apply(&event);
+        self.keep(event);
+    }
+
+    /// Keeps what changes where the conversation stands.
+    fn keep(&self, event: Event) {
+        if !matches!(event, Event::UserMessage { .. } | Event::SessionStarted) {
+            self.tell(TurnEvent::Moved { to: event.clone() });
+        }
         self.kept().say(event);
     }
 
@@ -179,7 +187,7 @@ impl Voice {
         let Written { event, utters } = skills.write(&standing.state, entry, value)?;
         if let Some(event) = event {
             standing.state.apply(&event);
-            self.kept().say(event);
+            self.keep(event);
         }
         standing.follow_ups.extend(utters.into_iter().map(FollowUp::Say));
         Ok(())
