@@ -111,6 +111,9 @@ def uninstall() -> None:
         sys.meta_path.remove(_FINDER)
         for name in MODULES:
             _forget(name)
+        for name, ours in FALLBACKS.items():
+            if sys.modules.get(name) is not None and sys.modules.get(name) is sys.modules.get(ours):
+                _forget(name)
 
 
 def is_installed() -> bool:

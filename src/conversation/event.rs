@@ -124,7 +124,7 @@ pub enum Event {
         /// The step; none: there is no further one.
         step: Option<String>,
     },
-    /// The step has asked the user, and waits for the answer.
+    /// The step has asked the user, or called a skill or a block, and waits.
     StepAsked,
     /// The block that was active is done.
     BlockCompleted {

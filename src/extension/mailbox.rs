@@ -36,7 +36,7 @@ pub(super) enum Content {
     /// A shutdown is over: whether all ended by themselves.
     ShutDown { drained: bool },
     /// The next event of a turn; none: it is over.
-    Turn(Option<TurnEvent>),
+    Turn(Option<Box<TurnEvent>>),
 }
 
 impl Mailbox {

@@ -22,28 +22,37 @@ const THREADS: usize = 2;
 
 /// What exports spans, where the environment asks for it.
 static EXPORT: Once = Once::new();
-static EXPORTS: Mutex<Option<export::Guard>> = Mutex::new(None);
+static EXPORTS: Mutex<Option<(u32, export::Guard)>> = Mutex::new(None);
 
-fn exporting() -> MutexGuard<'static, Option<export::Guard>> {
+fn exporting() -> MutexGuard<'static, Option<(u32, export::Guard)>> {
     EXPORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sends the spans that have not been sent; for the process's end.
 #[pyfunction]
 pub(super) fn end_export(py: Python<'_>) {
-    py.detach(|| drop(exporting().take()));
+    py.detach(|| match exporting().take() {
+        // A forked child has no thread that sends: to wait for it would be for nothing.
+        Some((process, guard)) if process != std::process::id() => std::mem::forget(guard),
+        guard => drop(guard),
+    });
 }
 
 /// Where turns run; made at the first load, and never ended: the process's end ends it.
 fn runtime() -> PyResult<&'static Runtime> {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    if let Some(runtime) = RUNTIME.get() {
-        return Ok(runtime);
+    static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
+    if let Some((process, runtime)) = RUNTIME.get() {
+        // In a forked child there are none of its threads.
+        return if *process == std::process::id() {
+            Ok(runtime)
+        } else {
+            Err(PyOSError::new_err(super::engine::FORKED))
+        };
     }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let made = builder.worker_threads(THREADS).thread_name("tenterhook-turns").enable_all().build();
     let made = made.map_err(|error| PyOSError::new_err(error.to_string()))?;
-    Ok(RUNTIME.get_or_init(|| made))
+    Ok(&RUNTIME.get_or_init(|| (std::process::id(), made)).1)
 }
 
 /// An agent, loaded.
@@ -63,7 +72,7 @@ impl TurnEngine {
     #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
     fn load(py: Python<'_>, folder: PathBuf, store: Option<PathBuf>) -> PyResult<Self> {
         runtime()?;
-        EXPORT.call_once(|| *exporting() = export::start());
+        EXPORT.call_once(|| *exporting() = export::start().map(|guard| (std::process::id(), guard)));
         let mut loader = Turns::loader(&folder).hooks(HookEngine::builder(&folder).spin(false));
         if let Some(store) = store {
             loader = loader.store(store);
@@ -142,7 +151,7 @@ impl Turn {
         let events = Arc::clone(&self.events);
         runtime()?.spawn(async move {
             let event = events.lock().await.recv().await;
-            mailbox.get().put(Letter { future, content: Content::Turn(event) });
+            mailbox.get().put(Letter { future, content: Content::Turn(event.map(Box::new)) });
         });
         Ok(())
     }

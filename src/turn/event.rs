@@ -89,7 +89,7 @@ pub enum TurnEvent {
     },
     /// The conversation stands elsewhere: a skill or a block has begun or ended, something is remembered, a call waits for the user's yes.
     Moved {
-        /// What has happened, as it is kept.
+        /// What has happened. It is kept unless the turn is cancelled before the batch of calls that it belongs to is over.
         to: Event,
     },
     /// The turn has ended; the last of its events.

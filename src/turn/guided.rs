@@ -3,17 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::offers::{AFTER_SETTING, Offered};
 use super::responses::Response;
-use super::run::{Turn, message, reminder};
-use super::skills::{EngineTool, Pending, SkillSet, Stepped, eligible, settable};
+use super::run::Turn;
+use super::skills::{EngineTool, Pending, SkillSet, Stepped, eligible};
 use super::voice::FollowUp;
-use crate::conversation::{Event, Object, as_messages};
+use crate::conversation::{Event, Object};
 use crate::hooks::TurnStatus;
-use crate::skill::{ToolConstraint, Trigger};
-use crate::step::{Asked, Call, Completion, complete};
+use crate::skill::Trigger;
+use crate::step::Call;
 use crate::telemetry::TURN;
-use crate::tools::{Activation, Confirmed, ToolOutput};
+use crate::tools::{Activation, ToolOutput};
 
 /// How many steps the engine takes by itself before it is taken to go round in circles.
 const STEPS: usize = 200;
@@ -35,8 +34,9 @@ impl Turn<'_> {
                     self.step_done(skills).await;
                 }
                 Stepped::Ask { response } => {
+                    let said = self.voice.respond(&response).await;
                     self.voice.happens(Event::StepAsked);
-                    if self.voice.respond(&response).await {
+                    if said {
                         return Some(TurnStatus::Completed);
                     }
                 }
@@ -88,41 +88,6 @@ impl Turn<'_> {
         self.act_first().await.unwrap_or(TurnStatus::Completed)
     }
 
-    /// Whether a call of a batch has a gate or moves between skills, so that the batch is run one call after the other.
-    pub(super) fn is_alone(&self, call: &Call, tools: &[Offered]) -> bool {
-        match tools.iter().find(|tool| tool.spec().name == call.tool_name) {
-            Some(Offered::Engine(..)) => true,
-            Some(Offered::Own(_, skill)) => self.gate(skill.as_deref(), &call.tool_name).is_some(),
-            _ => false,
-        }
-    }
-
-    /// What is said of a call that the gate of its skill holds back; `None`: it may run.
-    pub(super) fn held(&self, call: &Call, skill: Option<&str>) -> Option<ToolOutput> {
-        let (skills, skill) = (self.voice.engine.skills.as_deref()?, skill?);
-        let state = self.voice.stand();
-        let name = &call.tool_name;
-        if state.top().is_none_or(|frame| frame.skill != skill) {
-            return Some(ToolOutput::error(format!("`{name}` was not called: its skill is not active any more")));
-        }
-        if !skills.is_open(&state, skill, name) {
-            return Some(ToolOutput::error(format!(
-                "`{name}` cannot be called yet: something that it requires is not known"
-            )));
-        }
-        let confirmation = self.gate(Some(skill), name)?.confirmation.clone()?;
-        if state.pending.is_some() {
-            return Some(ToolOutput::error("Another call waits for the user's yes: settle that first"));
-        }
-        self.voice.happens(Event::ConfirmationAsked {
-            skill_id: skill.to_owned(),
-            tool_name: name.clone(),
-            arguments: call.arguments.clone(),
-        });
-        self.voice.follow(confirmation.utter_for_confirmation.map(FollowUp::Confirm));
-        Some(ToolOutput::of(json!({"status": "awaiting_confirmation"})))
-    }
-
     /// What one of the engine's tools does.
     pub(super) async fn act(&self, tool: EngineTool, arguments: &Object) -> ToolOutput {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return ToolOutput::error("There are no skills") };
@@ -130,6 +95,9 @@ impl Turn<'_> {
         match (tool, active) {
             (EngineTool::Activate, _) => {
                 let state = self.voice.stand();
+                if state.pending.is_some() {
+                    return ToolOutput::error("A call waits for the user's yes: settle that first");
+                }
                 let id = arguments.get("skill_id").and_then(Value::as_str);
                 let Some(skill) = eligible(skills, &state).into_iter().find(|skill| Some(skill.id.as_str()) == id)
                 else {
@@ -168,78 +136,6 @@ impl Turn<'_> {
                 ToolOutput::error("No skill is active")
             }
         }
-    }
-
-    /// Keeps what the model was told; each field that is refused is told of, and the others are kept.
-    async fn set_fields(&self, arguments: &Object) -> ToolOutput {
-        let Some(skills) = self.voice.engine.skills.as_deref() else { return ToolOutput::error("There are no skills") };
-        let (mut set, mut refused) = (Vec::new(), Object::new());
-        for (name, value) in arguments {
-            let state = self.voice.stand();
-            let follow_ups = self.voice.follow_ups();
-            let may = state.top().and_then(|frame| {
-                Some(settable(frame, skills.skill(&frame.skill)?).iter().any(|entry| entry.name == *name))
-            });
-            let written = match may {
-                Some(true) => self.voice.remember(name, value),
-                _ => Err(format!("`{name}` is no field that can be set now")),
-            };
-            let checked = match written {
-                Ok(()) => self.after_setting(name).await,
-                Err(why) => Err(why.into()),
-            };
-            match checked {
-                Ok(()) => set.push(name.clone()),
-                Err(why) => {
-                    self.voice.return_to(&state);
-                    self.voice.forget_follow_ups(follow_ups);
-                    refused.insert(name.clone(), why);
-                }
-            }
-        }
-        let is_error = set.is_empty() && !refused.is_empty();
-        let value = if refused.is_empty() { json!({"set": set}) } else { json!({"set": set, "refused": refused}) };
-        ToolOutput { is_error, ..ToolOutput::of(value) }
-    }
-
-    /// Has the skill's own tool look at what was written; an error: it is taken back.
-    async fn after_setting(&self, entry: &str) -> Result<(), Value> {
-        let Some(skill) = self.voice.stand().top().map(|frame| frame.skill.clone()) else { return Ok(()) };
-        let name = format!("{AFTER_SETTING}{entry}");
-        let tools = self.voice.engine.toolbox.of_skill(&skill);
-        let Some(tool) = tools.iter().find(|tool| tool.spec().name == name) else { return Ok(()) };
-        let output = self.run_tool(&**tool, Object::new(), Some(&skill)).await;
-        match output.value.get("error") {
-            Some(why) if !why.is_null() => Err(why.clone()),
-            _ if output.is_error => Err(output.value),
-            _ => Ok(()),
-        }
-    }
-
-    /// The user has answered whether a tool may run.
-    async fn resolve(&self, skills: &SkillSet, arguments: &Object) -> ToolOutput {
-        let Some(accepted) = arguments.get("accepted").and_then(Value::as_bool) else {
-            return ToolOutput::error("`accepted` is to be true or false");
-        };
-        let Some(Pending { skill, tool_name, arguments, heard: true }) = self.voice.stand().pending else {
-            return ToolOutput::error("No call waits for an answer that the user has given");
-        };
-        self.voice.happens(Event::ConfirmationAnswered { tool_name: tool_name.clone(), accepted });
-        let gate = skills.gate(&skill, &tool_name);
-        if !accepted {
-            let denial = gate.and_then(|gate| gate.confirmation.as_ref()?.utter_on_user_denial.clone());
-            self.voice.follow(denial.map(FollowUp::Ask));
-            return ToolOutput::of(json!({"status": "declined", "tool": tool_name}));
-        }
-        let open = skills.is_open(&self.voice.stand(), &skill, &tool_name);
-        let tool = self.voice.engine.toolbox.of_skill(&skill).into_iter().find(|tool| tool.spec().name == tool_name);
-        let Some(tool) = tool.filter(|_| open) else {
-            return ToolOutput::error(format!("`{tool_name}` cannot be called any more"));
-        };
-        let mut output = self.run_tool(&*tool, arguments.clone(), Some(&skill)).await;
-        let mcp_server = tool.mcp_server().map(str::to_owned);
-        output.confirmed = Some(Confirmed { tool_name, arguments, mcp_server });
-        output
     }
 
     /// A step that calls a tool.
@@ -289,6 +185,8 @@ impl Turn<'_> {
             let (moves, says): (Vec<_>, Vec<_>) =
                 follow_ups.into_iter().partition(|follow| matches!(follow, FollowUp::Activate(_)));
             let fills = !moves.is_empty();
+            let mut moves = moves;
+            moves.dedup();
             let begun = moves.into_iter().filter_map(|follow| self.begin(follow)).collect::<Vec<_>>().concat();
             for follow in says {
                 match follow {
@@ -301,14 +199,13 @@ impl Turn<'_> {
                         }
                     }
                     FollowUp::Confirm(response) => {
-                        over = Some(TurnStatus::Completed);
-                        let pending = self.voice.stand().pending;
-                        if !self.voice.respond(&response).await
-                            && let Some(Pending { tool_name, .. }) = pending
-                        {
+                        // The skill can have been given up in the same batch.
+                        let Some(Pending { tool_name, .. }) = self.voice.stand().pending else { continue };
+                        if self.voice.respond(&response).await {
+                            over = Some(TurnStatus::Completed);
+                        } else {
                             // What the user was not asked they cannot answer.
                             self.voice.happens(Event::ConfirmationAnswered { tool_name, accepted: false });
-                            over = None;
                         }
                     }
                     FollowUp::Activate(_) => unreachable!("they are done already"),
@@ -327,6 +224,10 @@ impl Turn<'_> {
     fn begin(&self, follow: FollowUp) -> Option<Vec<String>> {
         let FollowUp::Activate(Activation { skill_id, ordered_block }) = follow else { return None };
         let skills = self.voice.engine.skills.as_deref()?;
+        if self.voice.stand().pending.is_some() {
+            tracing::error!(target: TURN, skill_id, "A tool activates a skill while another call waits for the user's yes");
+            return None;
+        }
         let has = |block: &str| skills.skill(&skill_id).is_some_and(|skill| skill.block(block).is_some());
         if skills.skill(&skill_id).is_none() || ordered_block.as_deref().is_some_and(|block| !has(block)) {
             tracing::error!(target: TURN, skill_id, ?ordered_block, "A tool activates what is not there");
@@ -354,35 +255,6 @@ impl Turn<'_> {
             self.voice.happens(event);
         }
         responses
-    }
-
-    /// A quiet call after an activation: the model keeps what the user has told already.
-    async fn fill(&self) {
-        let offers = self.offers();
-        let fields = offers.tools.iter().map(Offered::spec).find(|spec| spec.name == "set_fields");
-        let Some(fields) = fields else { return };
-        let mut messages =
-            vec![message("system", "Call `set_fields` with what the user has told already, or answer `nothing`.")];
-        messages.extend(self.past.iter().cloned().chain(as_messages(&self.voice.kept().done)));
-        messages.extend(reminder(&messages));
-        let asked = Asked { messages, tools: vec![fields], iteration: 0 };
-        let new_id = || self.voice.engine.new_id("call");
-        let completion = complete(self.voice.hooked(), &*self.voice.engine.model, asked, None, &new_id).await;
-        let Completion::Answered { calls, .. } = completion else { return };
-        for call in calls.iter().filter(|call| call.tool_name == "set_fields" && call.broken.is_none()) {
-            self.set_fields(&call.arguments).await;
-        }
-    }
-
-    /// What is said after a tool by its gate.
-    pub(super) fn said_after(&self, skill: Option<&str>, tool: &str, output: &ToolOutput) -> Option<String> {
-        let gate = self.gate(skill, tool).filter(|_| !output.refused)?;
-        let failed = output.is_error || output.value.get("error").is_some_and(|error| !error.is_null());
-        if failed { gate.on_failure.clone() } else { gate.on_success.clone() }
-    }
-
-    fn gate(&self, skill: Option<&str>, tool: &str) -> Option<&ToolConstraint> {
-        self.voice.engine.skills.as_deref()?.gate(skill?, tool)
     }
 
     fn leave_all(&self) {

@@ -4,6 +4,8 @@ mod batch;
 mod engine;
 
 mod event;
+mod fields;
+mod gates;
 mod guided;
 mod history;
 mod input;

@@ -91,7 +91,7 @@ pub(super) struct Stand {
 }
 
 /// What a tool leaves to be done after its batch.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum FollowUp {
     /// A response is said.
     Say(String),

@@ -728,3 +728,16 @@ async def write(context: ToolContext = None) -> ToolResult:
     let refused = "`nothing` is declared in no `memory.yml` of `skills/a` or of the project";
     assert_eq!(results(&scene, "write"), [json!({"refused": refused, "default": 7}).to_string()]);
 }
+
+#[tokio::test]
+async fn a_question_that_was_not_asked_since_the_turn_failed_is_not_answered_by_the_next_message() {
+    let skill = TRANSFER.replace(", utter_for_confirmation: utter_sure", "");
+    let mut files = transfer();
+    files[0].1 = Box::leak(skill.into_boxed_str());
+    // The model has no answer after the call, so that the turn fails before anybody is asked.
+    let scene = scene(&files, [activate("transfer"), call("send_money", json!({"amount": 5}))]);
+    assert_eq!(scene.say("Send 5").await, ["I'm sorry, but something went wrong. Please try again."]);
+    scene.answers([call("resolve_tool_confirmation", json!({"accepted": true})), said("Hm.")]);
+    scene.say("Yes, try again").await;
+    assert!(scene.kept(&["tool_executed"]).iter().all(|event| event["source"] != "tool_confirmation"));
+}

@@ -1,6 +1,7 @@
 //! What is said of an export that fails: once in a process, for a collector that is away fails each batch.
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,7 +51,13 @@ impl Failures {
     /// Warns, the first time.
     pub(super) fn tell(&self, reason: &str) {
         if !self.told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(target: EXPORT, "Spans could not be exported to `{}`: {reason}", self.address);
+            let address = &self.address;
+            if tracing::enabled!(target: EXPORT, tracing::Level::WARN) {
+                tracing::warn!(target: EXPORT, "Spans could not be exported to `{address}`: {reason}");
+            } else {
+                // A Python program has no log of Rust's.
+                let _ = writeln!(io::stderr(), "tenterhook: Spans could not be exported to `{address}`: {reason}");
+            }
         }
     }
 

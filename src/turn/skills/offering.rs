@@ -221,7 +221,7 @@ fn schema_of(kind: &MemoryKind) -> Object {
         MemoryKind::Bool => json!({"type": ["boolean", "null"]}),
         MemoryKind::Int => json!({"type": ["integer", "null"]}),
         MemoryKind::Float => json!({"type": ["number", "null"]}),
-        MemoryKind::List => json!({"type": ["array", "null"]}),
+        MemoryKind::List => json!({"type": ["array", "null"], "items": {}}),
         MemoryKind::Categorical(values) => {
             let mut values = values.clone();
             values.push(Value::Null);

@@ -34,9 +34,9 @@ pub(crate) struct Frame {
 pub(crate) struct Position {
     /// The block.
     pub(crate) block: String,
-    /// The step; none: the block is over, and what it has called is waited for.
+    /// The step; none: there is no further one.
     pub(crate) step: Option<String>,
-    /// Whether the step has asked the user.
+    /// Whether the step has asked the user, or called what is to come back to it.
     pub(crate) asked: bool,
 }
 
@@ -83,7 +83,10 @@ impl State {
                 }
             }
             Event::SkillActivated { skill_id } => {
-                self.memory.retain(|(namespace, _), _| namespace != skill_id);
+                // One that waits below goes on with what it has.
+                if self.frames.iter().all(|frame| frame.skill != *skill_id) {
+                    self.memory.retain(|(namespace, _), _| namespace != skill_id);
+                }
                 self.frames.push(Frame { skill: skill_id.clone(), position: None });
             }
             Event::SkillCompleted { skill_id } | Event::SkillCancelled { skill_id } => {
@@ -122,10 +125,13 @@ impl State {
                     pending.heard |= !discarded;
                 }
             }
-            Event::BotMessage { .. }
-            | Event::ToolCalls { .. }
-            | Event::ToolExecuted { .. }
-            | Event::TurnFinished { .. } => {}
+            // A turn that did not come to its end may not have asked.
+            Event::TurnFinished { status, .. } => {
+                if status != "completed" {
+                    self.pending.take_if(|pending| !pending.heard);
+                }
+            }
+            Event::BotMessage { .. } | Event::ToolCalls { .. } | Event::ToolExecuted { .. } => {}
         }
     }
 
@@ -141,17 +147,22 @@ impl State {
 
     /// What would have to happen for memory to be as it was `before`.
     pub(crate) fn back_to(&self, before: &Self) -> Vec<Event> {
-        let changed = self.memory.iter().filter(|(key, value)| before.memory.get(key) != Some(value));
-        changed
-            .map(|((namespace, entry), _)| {
-                let (namespace, entry) = (namespace.clone(), entry.clone());
-                match before.memory.get(&(namespace.clone(), entry.clone())) {
-                    None => Event::MemoryForgotten { namespace, entry },
-                    Some(Value::Null) => Event::MemoryCleared { namespace, entry },
-                    Some(value) => Event::MemorySet { namespace, entry, value: value.clone() },
-                }
-            })
-            .collect()
+        let mut events = Vec::new();
+        for (key, value) in &self.memory {
+            let was = before.memory.get(key);
+            if was == Some(value) {
+                continue;
+            }
+            let (namespace, entry) = key.clone();
+            // Forgotten first, so that what is written once can be written again.
+            events.push(Event::MemoryForgotten { namespace: namespace.clone(), entry: entry.clone() });
+            match was {
+                None => {}
+                Some(Value::Null) => events.push(Event::MemoryCleared { namespace, entry }),
+                Some(value) => events.push(Event::MemorySet { namespace, entry, value: value.clone() }),
+            }
+        }
+        events
     }
 
     /// What is active.
