@@ -164,12 +164,10 @@ impl Shown {
                 self.open_line = true;
             }
             TurnEvent::Message { text, streamed, buttons, .. } => {
+                self.end_line(&mut out)?;
                 if !*streamed {
-                    self.end_line(&mut out)?;
-                    write!(out, "{text}")?;
+                    writeln!(out, "{text}")?;
                 }
-                writeln!(out)?;
-                self.open_line = false;
                 for button in buttons {
                     let shown =
                         |key: &str| button.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();

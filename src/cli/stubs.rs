@@ -10,10 +10,17 @@ use super::Status;
 
 /// The stubs, path below the folder and text. `rasa` has no `__init__.pyi` beyond an empty one: other modules of an installed
 /// `rasa` are not described here.
-const STUBS: [(&str, &str); 3] = [
+const STUBS: [(&str, &str); 10] = [
     ("rasa/__init__.pyi", ""),
+    ("rasa/exceptions.pyi", "from tenterhook.mantle.exceptions import *\n"),
     ("rasa/mantle/__init__.pyi", ""),
     ("rasa/mantle/hooks.pyi", "from tenterhook.mantle.hooks import *\n"),
+    ("rasa/mantle/validation.pyi", "from tenterhook.mantle.validation import *\n"),
+    ("rasa/mantle/tools/__init__.pyi", ""),
+    ("rasa/mantle/tools/decorator.pyi", "from tenterhook.mantle.tools.decorator import *\n"),
+    ("rasa/mantle/tools/result.pyi", "from tenterhook.mantle.tools.result import *\n"),
+    ("rasa/mantle/orchestration/__init__.pyi", ""),
+    ("rasa/mantle/orchestration/turn_context.pyi", "from tenterhook.mantle.orchestration.turn_context import *\n"),
 ];
 
 #[derive(Debug, Args)]

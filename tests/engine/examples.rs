@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::command::report;
+use crate::command::{report, tenterhook};
 
 #[test]
 fn every_example_gives_its_golden_report() {
@@ -11,7 +11,7 @@ fn every_example_gives_its_golden_report() {
     let mut names: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .filter(|entry| entry.file_type().unwrap().is_dir() && !entry.path().join("agent.yml").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
@@ -23,4 +23,17 @@ fn every_example_gives_its_golden_report() {
         assert_eq!(code, 0, "{name}: {report:#}");
         insta::assert_json_snapshot!(name.as_str(), report);
     }
+}
+
+#[test]
+fn the_airline_desk_gives_its_golden_transcript() {
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks-examples/airline-desk");
+    let messages = fs::read_to_string(agent.join("messages.txt")).unwrap();
+    let said = messages.lines().flat_map(|text| ["--message", text]);
+    let done = tenterhook().arg("chat").arg(&agent).args(said).output().unwrap();
+    let (heard, told) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert_eq!((done.status.code(), told.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("airline-desk", heard);
+    let checked = tenterhook().arg("check").arg(&agent).output().unwrap();
+    assert_eq!(String::from_utf8(checked.stdout).unwrap(), "");
 }

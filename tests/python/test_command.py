@@ -71,10 +71,13 @@ def test_another_interpreter_than_its_own_is_refused(write_agent: WriteAgent) ->
 def test_stubs_are_written(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "tenterhook", "stubs", tmp_path / "typings"], check=True, capture_output=True)
     written = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.pyi")}
+    modules = ["exceptions", "mantle.hooks", "mantle.validation", "mantle.tools.decorator", "mantle.tools.result"]
+    modules.append("mantle.orchestration.turn_context")
+    packages = ["", "mantle/", "mantle/tools/", "mantle/orchestration/"]
+    ours = {name: f"from tenterhook.mantle.{name.removeprefix('mantle.')} import *\n" for name in modules}
     assert written == {
-        "typings/rasa/__init__.pyi": "",
-        "typings/rasa/mantle/__init__.pyi": "",
-        "typings/rasa/mantle/hooks.pyi": "from tenterhook.mantle.hooks import *\n",
+        **{f"typings/rasa/{package}__init__.pyi": "" for package in packages},
+        **{f"typings/rasa/{name.replace('.', '/')}.pyi": text for name, text in ours.items()},
     }
 
 
