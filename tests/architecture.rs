@@ -1,6 +1,6 @@
 //! The house rules: rooms import from lower floors only, and Python is named in two rooms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -175,4 +175,23 @@ fn every_promise_of_a_point_has_its_test_and_every_test_of_the_turn_its_promise(
     named.sort();
     tests.sort();
     assert_eq!(named, tests);
+}
+
+/// The texts in quotes between two words of a file.
+fn quoted(file: &str, from: &str, to: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let list = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_stands_in_rust_and_in_python_is_the_same() {
+    let tools = quoted("src/skill/mod.rs", "const ENGINE_TOOLS", "];");
+    assert_eq!(quoted("python/tenterhook/tooling.py", "ENGINE_TOOLS = frozenset(", ")"), tools);
+    let mut given = quoted("src/check/names.rs", "const GIVEN", "];");
+    given.insert("rasa.mantle.hooks".to_owned());
+    let ours = |from| quoted("python/tenterhook/names.py", from, "}\n");
+    let mut names: BTreeSet<_> = ours("MODULES = {").union(&ours("FALLBACKS = {")).cloned().collect();
+    names.retain(|name| name.starts_with("rasa."));
+    assert_eq!(names, given);
 }

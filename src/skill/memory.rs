@@ -81,6 +81,22 @@ impl MemorySchema {
 }
 
 impl MemoryEntry {
+    /// An entry with nothing said of it but this.
+    #[cfg(test)]
+    pub(crate) fn of(name: &str, kind: MemoryKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            description: None,
+            llm_settable: false,
+            initial_value: None,
+            seed: false,
+            pii: false,
+            mutable: true,
+            visibility: Visibility::Public,
+        }
+    }
+
     /// The value as it is kept, or why it does not fit, in words that follow the entry's name.
     ///
     /// Null clears, whatever the kind is. Little is converted, since a value that is nearly right is better told to the model
@@ -204,18 +220,7 @@ mod tests {
     use super::*;
 
     fn accepts(kind: MemoryKind, value: &Value) -> Result<Value, String> {
-        let entry = MemoryEntry {
-            name: "x".to_owned(),
-            kind,
-            description: None,
-            llm_settable: false,
-            initial_value: None,
-            seed: false,
-            pii: false,
-            mutable: true,
-            visibility: Visibility::Public,
-        };
-        entry.accepts(value)
+        MemoryEntry::of("x", kind).accepts(value)
     }
 
     #[test]

@@ -30,8 +30,8 @@ struct Done {
 }
 
 impl Turn<'_> {
-    /// Runs the calls of a batch at once, or one after the other where one of them has a gate or moves between skills; results are hooked and kept in the order of
-    /// the calls. A status: the turn is over.
+    /// Runs the calls of a batch at once, or one after the other where one of them has a gate or moves between skills; results are hooked
+    /// and kept in the order of the calls. A status: the turn is over.
     pub(super) async fn dispatch(&self, calls: Vec<Call>, tools: &[Offered]) -> Option<TurnStatus> {
         let voice = self.voice;
         voice.begin_batch();
@@ -79,8 +79,7 @@ impl Turn<'_> {
                 source: source.name().to_owned(),
                 mcp_server,
             });
-            // The first of them is the first to be done: what comes last waits below.
-            voice.follow(output.next.into_iter().rev().map(FollowUp::Activate));
+            voice.activate(output.next);
         }
         voice.kept().end_batch(events);
         self.follow_up().await

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::history::trimmed;
-use super::offers::{AFTER_SETTING, Offered};
+use super::offers::AFTER_SETTING;
 use super::run::{Turn, message, reminder};
-use super::skills::{State, settable};
+use super::skills::{EngineTool, State, focus, settable};
 use super::voice::Voice;
 use crate::conversation::{Object, as_messages};
 use crate::step::{Asked, Completion, complete};
@@ -65,11 +65,9 @@ impl Turn<'_> {
 
     /// Has the skill's own tool look at what was written; an error: it is taken back.
     async fn after_setting(&self, entry: &str) -> Result<(), Value> {
-        let Some(skill) = self.voice.stand().top().map(|frame| frame.skill.clone()) else { return Ok(()) };
-        let name = format!("{AFTER_SETTING}{entry}");
-        let tools = self.voice.engine.toolbox.of_skill(&skill);
-        let Some(tool) = tools.iter().find(|tool| tool.spec().name == name) else { return Ok(()) };
-        let output = self.run_tool(&**tool, Object::new(), Some(&skill)).await;
+        let Some(skill) = self.voice.active() else { return Ok(()) };
+        let Some(tool) = self.tool_of(&skill, &format!("{AFTER_SETTING}{entry}")) else { return Ok(()) };
+        let output = self.run_tool(&*tool, Object::new(), Some(&skill)).await;
         match output.value.get("error") {
             Some(why) if !why.is_null() => Err(why.clone()),
             _ if output.is_error => Err(output.value),
@@ -79,9 +77,10 @@ impl Turn<'_> {
 
     /// A quiet call after an activation: the model keeps what the user has told already.
     pub(super) async fn fill(&self) {
-        let offers = self.offers();
-        let fields = offers.tools.iter().map(Offered::spec).find(|spec| spec.name == "set_fields");
-        let Some(fields) = fields else { return };
+        let Some(skills) = self.voice.engine.skills.as_deref() else { return };
+        let offered = focus(skills, &self.voice.stand(), false).tools;
+        let Some((_, fields)) = offered.into_iter().find(|(tool, _)| *tool == EngineTool::SetFields) else { return };
+        let name = fields.name.clone();
         let system = message("system", "Call `set_fields` with what the user has told already, or answer `nothing`.");
         let current = as_messages(&self.voice.kept().done);
         let mut messages = trimmed(&system, &self.past, &current, self.voice.engine.max_prompt_tokens);
@@ -90,7 +89,7 @@ impl Turn<'_> {
         let new_id = || self.voice.engine.new_id("call");
         let completion = complete(self.voice.hooked(), &*self.voice.engine.model, asked, None, &new_id).await;
         let Completion::Answered { calls, .. } = completion else { return };
-        for call in calls.iter().filter(|call| call.tool_name == "set_fields" && call.broken.is_none()) {
+        for call in calls.iter().filter(|call| call.tool_name == name && call.broken.is_none()) {
             self.set_fields(&call.arguments).await;
         }
     }

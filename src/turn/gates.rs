@@ -63,8 +63,7 @@ impl Turn<'_> {
             return ToolOutput::of(json!({"status": "declined", "tool": tool_name}));
         }
         let open = skills.is_open(&self.voice.stand(), &skill, &tool_name);
-        let tool = self.voice.engine.toolbox.of_skill(&skill).into_iter().find(|tool| tool.spec().name == tool_name);
-        let Some(tool) = tool.filter(|_| open) else {
+        let Some(tool) = self.tool_of(&skill, &tool_name).filter(|_| open) else {
             return ToolOutput::error(format!("`{tool_name}` cannot be called any more"));
         };
         let mut output = self.run_tool(&*tool, arguments.clone(), Some(&skill)).await;

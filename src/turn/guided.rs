@@ -91,8 +91,7 @@ impl Turn<'_> {
     /// What one of the engine's tools does.
     pub(super) async fn act(&self, tool: EngineTool, arguments: &Object) -> ToolOutput {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return ToolOutput::error("There are no skills") };
-        let active = self.voice.stand().top().map(|frame| frame.skill.clone());
-        match (tool, active) {
+        match (tool, self.voice.active()) {
             (EngineTool::Activate, _) => {
                 let state = self.voice.stand();
                 if state.pending.is_some() {
@@ -106,7 +105,7 @@ impl Turn<'_> {
                 if !self.voice.moves() {
                     return ToolOutput::error(MOVED);
                 }
-                self.voice.follow([FollowUp::Activate(Activation { skill_id: skill.id.clone(), ordered_block: None })]);
+                self.voice.activate(vec![Activation { skill_id: skill.id.clone(), ordered_block: None }]);
                 ToolOutput::of(json!({"activated": skill.id}))
             }
             (EngineTool::Complete, Some(skill_id)) => {
@@ -141,9 +140,9 @@ impl Turn<'_> {
     /// A step that calls a tool.
     async fn run_step(&self, skills: &SkillSet, name: &str, arguments: Object) {
         let voice = self.voice;
-        let Some(skill) = voice.stand().top().map(|frame| frame.skill.clone()) else { return };
+        let Some(skill) = voice.active() else { return };
         let open = skills.is_open(&voice.stand(), &skill, name);
-        let tool = voice.engine.toolbox.of_skill(&skill).into_iter().find(|tool| tool.spec().name == name);
+        let tool = self.tool_of(&skill, name);
         let id = voice.engine.new_id("call");
         let call = Call { id, kind: Some("function".into()), tool_name: name.into(), arguments, broken: None };
         voice.begin_batch();
@@ -170,7 +169,7 @@ impl Turn<'_> {
             mcp_server: tool.and_then(|tool| tool.mcp_server().map(str::to_owned)),
         };
         voice.kept().end_batch(vec![asked, executed]);
-        voice.follow(output.next.into_iter().rev().map(FollowUp::Activate));
+        voice.activate(output.next);
     }
 
     /// Does what tools have left to be done after their batch, and what comes of that; a status: the turn is over. Skills begin before anything
@@ -178,17 +177,14 @@ impl Turn<'_> {
     pub(super) async fn follow_up(&self) -> Option<TurnStatus> {
         let mut over = None;
         loop {
-            let follow_ups = self.voice.take_follow_ups();
-            if follow_ups.is_empty() {
+            let (mut activations, follow_ups) = self.voice.take_follow_ups();
+            if activations.is_empty() && follow_ups.is_empty() {
                 return over;
             }
-            let (moves, says): (Vec<_>, Vec<_>) =
-                follow_ups.into_iter().partition(|follow| matches!(follow, FollowUp::Activate(_)));
-            let fills = !moves.is_empty();
-            let mut moves = moves;
-            moves.dedup();
-            let begun = moves.into_iter().filter_map(|follow| self.begin(follow)).collect::<Vec<_>>().concat();
-            for follow in says {
+            activations.dedup();
+            let fills = !activations.is_empty();
+            let begun: Vec<_> = activations.into_iter().flat_map(|activation| self.begin(activation)).collect();
+            for follow in follow_ups {
                 match follow {
                     FollowUp::Say(response) => {
                         self.voice.respond(&response).await;
@@ -208,7 +204,6 @@ impl Turn<'_> {
                             self.voice.happens(Event::ConfirmationAnswered { tool_name, accepted: false });
                         }
                     }
-                    FollowUp::Activate(_) => unreachable!("they are done already"),
                 }
             }
             for response in begun {
@@ -221,19 +216,18 @@ impl Turn<'_> {
     }
 
     /// A skill begins that a tool has asked for; the responses that are said then.
-    fn begin(&self, follow: FollowUp) -> Option<Vec<String>> {
-        let FollowUp::Activate(Activation { skill_id, ordered_block }) = follow else { return None };
-        let skills = self.voice.engine.skills.as_deref()?;
+    fn begin(&self, Activation { skill_id, ordered_block }: Activation) -> Vec<String> {
+        let Some(skills) = self.voice.engine.skills.as_deref() else { return Vec::new() };
         if self.voice.stand().pending.is_some() {
             tracing::error!(target: TURN, skill_id, "A tool activates a skill while another call waits for the user's yes");
-            return None;
+            return Vec::new();
         }
         let has = |block: &str| skills.skill(&skill_id).is_some_and(|skill| skill.block(block).is_some());
         if skills.skill(&skill_id).is_none() || ordered_block.as_deref().is_some_and(|block| !has(block)) {
             tracing::error!(target: TURN, skill_id, ?ordered_block, "A tool activates what is not there");
-            return None;
+            return Vec::new();
         }
-        Some(self.happen(skills.entered(&skill_id, ordered_block.as_deref())))
+        self.happen(skills.entered(&skill_id, ordered_block.as_deref()))
     }
 
     /// These events happen; then what skills that begin say is said.
@@ -258,8 +252,7 @@ impl Turn<'_> {
     }
 
     fn leave_all(&self) {
-        loop {
-            let Some(skill_id) = self.voice.stand().top().map(|frame| frame.skill.clone()) else { return };
+        while let Some(skill_id) = self.voice.active() {
             self.voice.happens(Event::SkillCancelled { skill_id });
         }
     }

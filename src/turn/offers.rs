@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::json;
 
 use super::run::Turn;
-use super::skills::{EngineTool, Focus, focus};
+use super::skills::{EngineTool, Focus, State, focus};
 use crate::tools::{Tool, ToolSource, ToolSpec};
 
 /// The engine tool that searches the references.
@@ -53,35 +53,39 @@ impl Offered {
 impl Turn<'_> {
     /// What is offered now. After a search the agent's own tools are withheld: the model is to answer.
     pub(super) fn offers(&self) -> Offers {
-        let engine = &self.voice.engine;
+        let (engine, state) = (&self.voice.engine, self.voice.stand());
         let searches = engine.knowledge.is_there();
         let focus = match &engine.skills {
-            Some(skills) => focus(skills, &self.voice.stand(), searches && !self.latched),
+            Some(skills) => focus(skills, &state, searches && !self.latched),
             None => Focus::default(),
         };
         let search = searches.then(|| Offered::Search(Arc::clone(&SEARCH_SPEC)));
-        let own = if self.latched { Vec::new() } else { self.own() };
+        let own = if self.latched { Vec::new() } else { self.own(&state) };
         let engines = focus.tools.into_iter().map(|(tool, spec)| Offered::Engine(tool, spec));
         let listen = Offered::Listen(Arc::clone(&LISTEN_SPEC));
-        let skill = self.voice.stand().top().map(|frame| frame.skill.clone());
+        let skill = state.top().map(|frame| frame.skill.clone());
         let own = own.into_iter().map(|tool| Offered::Own(tool, skill.clone()));
         let tools = search.into_iter().chain(own).chain(engines).chain([listen]).collect();
         Offers { tools, prompt: focus.prompt }
     }
 
     /// The agent's own tools that are open now: those of the active skill, where there are skills.
-    fn own(&self) -> Vec<Arc<dyn Tool>> {
+    fn own(&self, state: &State) -> Vec<Arc<dyn Tool>> {
         let engine = &self.voice.engine;
         let Some(skills) = &engine.skills else { return engine.toolbox.offered() };
-        let state = self.voice.stand();
         let Some(frame) = state.top().filter(|_| state.pending.is_none()) else { return Vec::new() };
         let open = |tool: &Arc<dyn Tool>| {
             let name = &tool.spec().name;
-            !name.starts_with(AFTER_SETTING) && skills.is_open(&state, &frame.skill, name)
+            !name.starts_with(AFTER_SETTING) && skills.is_open(state, &frame.skill, name)
         };
         let mut tools = engine.toolbox.of_skill(&frame.skill);
         tools.retain(open);
         tools
+    }
+
+    /// A tool of a skill, by its name, whether it is open or not.
+    pub(super) fn tool_of(&self, skill: &str, name: &str) -> Option<Arc<dyn Tool>> {
+        self.voice.engine.toolbox.of_skill(skill).into_iter().find(|tool| tool.spec().name == name)
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::engine::Inner;
 use super::event::TurnEvent;
 use super::responses::{Rendered, Response};
+use super::run::message;
 use super::running::Cancel;
 use super::skills::{State, Written};
 use crate::conversation::{Event, Object};
@@ -85,13 +86,15 @@ pub(super) struct Voice {
 #[derive(Debug, Default)]
 pub(super) struct Stand {
     state: State,
+    /// Skills that begin after the batch, the last of them first to be done.
+    activations: Vec<Activation>,
     follow_ups: Vec<FollowUp>,
     /// A call of the batch has moved between skills.
     moved: bool,
 }
 
-/// What a tool leaves to be done after its batch.
-#[derive(Debug, PartialEq)]
+/// What is said after a batch.
+#[derive(Debug)]
 pub(super) enum FollowUp {
     /// A response is said.
     Say(String),
@@ -99,8 +102,6 @@ pub(super) enum FollowUp {
     Ask(String),
     /// As `Ask`, of a call that waits for the user's yes.
     Confirm(String),
-    /// A skill begins.
-    Activate(Activation),
 }
 
 impl Voice {
@@ -115,6 +116,11 @@ impl Voice {
     /// Where the conversation stands: a copy, so that nobody holds the lock while something happens.
     pub(super) fn stand(&self) -> State {
         self.standing().state.clone()
+    }
+
+    /// The skill that is active.
+    pub(super) fn active(&self) -> Option<String> {
+        self.standing().state.top().map(|frame| frame.skill.clone())
     }
 
     fn standing(&self) -> MutexGuard<'_, Stand> {
@@ -171,13 +177,20 @@ impl Voice {
         self.kept().say(event);
     }
 
-    /// More is to be done after the batch.
+    /// Skills begin after the batch: the first of them is the first to be done.
+    pub(super) fn activate(&self, next: Vec<Activation>) {
+        self.standing().activations.extend(next.into_iter().rev());
+    }
+
+    /// More is to be said after the batch.
     pub(super) fn follow(&self, more: impl IntoIterator<Item = FollowUp>) {
         self.standing().follow_ups.extend(more);
     }
 
-    pub(super) fn take_follow_ups(&self) -> Vec<FollowUp> {
-        std::mem::take(&mut self.standing().follow_ups)
+    /// What is to be done after the batch.
+    pub(super) fn take_follow_ups(&self) -> (Vec<Activation>, Vec<FollowUp>) {
+        let mut standing = self.standing();
+        (std::mem::take(&mut standing.activations), std::mem::take(&mut standing.follow_ups))
     }
 
     /// Writes an entry of memory.
@@ -267,10 +280,8 @@ impl Voice {
             ),
             ("user", text),
         ];
-        let message = |(role, content)| {
-            Arc::new(Object::from_iter([("role".to_owned(), json!(role)), ("content".to_owned(), json!(content))]))
-        };
-        let asked = Asked { messages: messages.map(message).into(), tools: Vec::new(), iteration: 0 };
+        let messages = messages.map(|(role, content)| message(role, content)).into();
+        let asked = Asked { messages, tools: Vec::new(), iteration: 0 };
         let new_id = || self.engine.new_id("call");
         match complete(self.hooked(), &*self.engine.model, asked, None, &new_id).await {
             Completion::Answered { text: Some(other), .. } if !other.trim().is_empty() => other,

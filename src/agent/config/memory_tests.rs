@@ -6,17 +6,7 @@ use super::testing::{project_memory, skill_memory};
 use crate::skill::{MemoryEntry, MemoryKind, MemorySchema, Visibility};
 
 fn entry(name: &str, kind: MemoryKind, visibility: Visibility) -> MemoryEntry {
-    MemoryEntry {
-        name: name.to_owned(),
-        kind,
-        description: None,
-        llm_settable: false,
-        initial_value: None,
-        seed: false,
-        pii: false,
-        mutable: true,
-        visibility,
-    }
+    MemoryEntry { visibility, ..MemoryEntry::of(name, kind) }
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(crate) use variables::Variables;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::providers::Chunking;
 use crate::skill::{Import, MemorySchema, Referent, Skill};
-use references::{Known, check_references};
+use references::Known;
 use report::{Field, Report};
 use sections::{AGENT_FILE, INTEGRATIONS_FILE, RESPONSES_FILE};
 use skills::{load_memory, load_skills};
@@ -100,9 +100,9 @@ impl AgentConfig {
     /// What is wrong in what the files name of each other, as far as `tools` are known.
     pub(crate) fn check_references(&self, tools: &KnownTools) -> Vec<Diagnostic> {
         let responses = self.responses.names();
-        let mut found = check_references(&self.skills, &self.memory, tools, Some(&responses));
         let known = Known::new(&self.skills, &self.memory, tools, Some(&responses));
-        found.extend(known.check(&self.responses.references));
+        let files = self.skills.iter().map(|skill| &skill.references).chain([&self.responses.references]);
+        let mut found: Vec<_> = files.flat_map(|references| known.check(references)).collect();
         for skill in &self.skills {
             let mut report = Report::new(&skill.references.file);
             let imports =
@@ -277,7 +277,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::Index;
 
-    use super::testing::told;
+    use super::testing::{changed, told};
     use super::*;
 
     const GOOD: [(&str, &str); 3] = [
@@ -393,13 +393,7 @@ mod tests {
             changes in prop::collection::vec((any::<Index>(), 0..6_usize, ODD), 1..6),
         ) {
             let (name, text) = GOOD[which];
-            let mut letters: Vec<char> = text.chars().collect();
-            for (at, removed, added) in changes {
-                let from = at.index(letters.len() + 1);
-                let to = (from + removed).min(letters.len());
-                letters.splice(from..to, added.chars());
-            }
-            told(name, &letters.into_iter().collect::<String>());
+            told(name, &changed(text, changes));
         }
     }
 }

@@ -20,18 +20,6 @@ pub(crate) struct KnownTools {
     pub(crate) servers: Option<BTreeSet<String>>,
 }
 
-/// Checks what skills name. `project` is the project's memory; `responses` are the names of all responses, built-in ones too, where
-/// they are known.
-pub(crate) fn check_references(
-    skills: &[Skill],
-    project: &MemorySchema,
-    tools: &KnownTools,
-    responses: Option<&BTreeSet<String>>,
-) -> Vec<Diagnostic> {
-    let known = Known::new(skills, project, tools, responses);
-    skills.iter().flat_map(|skill| known.check(&skill.references)).collect()
-}
-
 /// All that can be named.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
@@ -42,7 +30,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// As [`check_references`] has it.
+    /// `project` is the project's memory; `responses` are the names of all responses, built-in ones too, where they are known.
     pub(crate) fn new(
         skills: &'a [Skill],
         project: &'a MemorySchema,

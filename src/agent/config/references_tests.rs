@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::references::{Known, KnownTools, check_references};
+use super::references::{Known, KnownTools};
 use super::testing::{project_memory, skill, skill_memory};
 use crate::skill::{MemorySchema, References, Skill};
 
@@ -32,7 +32,9 @@ fn told(text: &str) -> Vec<String> {
     };
     let skills = [card, other("refund", false), other("old", true)];
     let project = project_memory(PROJECT_MEMORY).0;
-    let found = check_references(&skills, &project, &tools, Some(&names(&["utter_sent"])));
+    let responses = names(&["utter_sent"]);
+    let known = Known::new(&skills, &project, &tools, Some(&responses));
+    let found: Vec<_> = skills.iter().flat_map(|skill| known.check(&skill.references)).collect();
     found.iter().map(ToString::to_string).collect()
 }
 
@@ -154,7 +156,8 @@ fn what_is_not_known_is_not_found_missing() {
                 activate}]\n---\n@tool.t\n:::ordered_block id=b\nsteps: [{id: s, collect: a}, {id: t, set_memory: {a: 1}}]\n:::\n";
     let (mut card, _) = skill(text);
     card.memory.unread = true;
-    let found = check_references(&[card], &MemorySchema::default(), &KnownTools::default(), None);
+    let (references, skills, tools) = (card.references.clone(), [card], KnownTools::default());
+    let found = Known::new(&skills, &MemorySchema::default(), &tools, None).check(&references);
     assert_eq!(found, []);
 }
 

@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::Index;
 
-    use super::super::testing::told;
+    use super::super::testing::{changed, told};
     use super::*;
 
     const GOOD: [(&str, &str); 3] = [
@@ -307,13 +307,7 @@ mod tests {
             changes in prop::collection::vec((any::<Index>(), 0..6_usize, ODD), 1..6),
         ) {
             let (name, text) = GOOD[which];
-            let mut letters: Vec<char> = text.chars().collect();
-            for (at, removed, added) in changes {
-                let from = at.index(letters.len() + 1);
-                let to = (from + removed).min(letters.len());
-                letters.splice(from..to, added.chars());
-            }
-            told(name, &letters.into_iter().collect::<String>());
+            told(name, &changed(text, changes));
         }
     }
 }

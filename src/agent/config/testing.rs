@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use proptest::sample::Index;
+
 use super::report::Report;
 use super::sections::{MEMORY_FILE, SKILL_FILE};
 use super::{AgentConfig, memory, read, skill};
@@ -63,4 +65,15 @@ pub(super) fn told(name: &str, text: &str) -> Vec<String> {
 
 fn shown(report: Report) -> Vec<String> {
     report.finish().iter().map(ToString::to_string).collect()
+}
+
+/// The text after some changes: where, how many letters go, and what comes in their place.
+pub(super) fn changed(text: &str, changes: impl IntoIterator<Item = (Index, usize, String)>) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    for (at, removed, added) in changes {
+        let from = at.index(letters.len() + 1);
+        let to = (from + removed).min(letters.len());
+        letters.splice(from..to, added.chars());
+    }
+    letters.into_iter().collect()
 }

@@ -119,17 +119,7 @@ mod tests {
     use crate::skill::{MemoryKind, MemorySchema, Skill, Utter};
 
     fn entry(name: &str, kind: MemoryKind) -> MemoryEntry {
-        MemoryEntry {
-            name: name.into(),
-            kind,
-            description: None,
-            llm_settable: false,
-            initial_value: None,
-            seed: false,
-            pii: false,
-            mutable: false,
-            visibility: Visibility::Public,
-        }
+        MemoryEntry { mutable: false, ..MemoryEntry::of(name, kind) }
     }
 
     fn skills() -> SkillSet {
