@@ -193,12 +193,17 @@ def _caller(
             given = arguments.model_validate(payload.arguments)
         except ValidationError as error:
             return answer(**{COMPLAINT: _complaint(error)})
-        context = ToolContext(payload.sender_id, _Turn(int(payload.headers["invocation"])))
+        invocation = int(payload.headers["invocation"])
+        context = ToolContext(payload.sender_id, _Turn(invocation))
         current.set(context)
         values = {field: getattr(given, field) for field in arguments.model_fields}
         if takes_context:
             values["context"] = context
-        result = await function(**values)
+        try:
+            result = await function(**values)
+        finally:
+            # A turn that is cancelled waits a moment for this.
+            _engine.tool_is_over(invocation)
         if not isinstance(result, ToolResult):
             raise TypeError(f"The tool `{name}` gave a `{type(result).__name__}`; expected a `ToolResult`")
         return answer(**{RESULT: result.llm_response, NEXT: [activation.model_dump() for activation in result.next]})

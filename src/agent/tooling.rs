@@ -78,6 +78,10 @@ impl Tool for AgentTool {
         &self.spec
     }
 
+    fn unwinds(&self) -> bool {
+        true
+    }
+
     fn call(&self, arguments: Object, context: Arc<dyn ToolContext>) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let Run::Here(dispatcher) = &self.loaded.hooks else { unreachable!("tools run on threads") };
@@ -92,12 +96,23 @@ impl Tool for AgentTool {
                 Duration::ZERO,
                 move |answer, _| drop(tell.send(answer)),
             );
-            let _withdrawing = Withdrawing(call);
+            let withdrawing = Withdrawing(call);
+            let (mut cancelled, mut over) = (context.cancelled(), false);
             let answer = loop {
                 tokio::select! {
                     biased;
-                    Some(said) = invocation.said.recv() => hear(&*context, said).await,
+                    Some(said) = invocation.said.recv() => {
+                        over |= matches!(said, Said::Over);
+                        hear(&*context, said).await;
+                    }
                     answer = &mut told => break answer,
+                    () = &mut cancelled => {
+                        drop(withdrawing);
+                        if !over {
+                            unwind(&mut invocation, &*context).await;
+                        }
+                        return ToolOutput::error(format!("`{}` was cancelled", self.spec.name));
+                    }
                 }
             };
             // What it said last stands before its result.
@@ -114,6 +129,17 @@ async fn hear(context: &dyn ToolContext, said: Said) {
         Said::Whole(utterance) => context.send(utterance).await,
         Said::Piece(piece) => context.write(&piece),
         Said::Buttons(buttons) => context.set_buttons(buttons),
+        Said::Over => {}
+    }
+}
+
+/// Waits until a tool that has been cancelled is over: until then it is within its turn, so that what it writes to memory stays.
+async fn unwind(invocation: &mut Invocation, context: &dyn ToolContext) {
+    while let Some(said) = invocation.said.recv().await {
+        if matches!(said, Said::Over) {
+            break;
+        }
+        hear(context, said).await;
     }
 }
 

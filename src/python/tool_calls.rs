@@ -14,6 +14,7 @@ pub(super) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tool_remembers, module)?)?;
     module.add_function(wrap_pyfunction!(tool_events, module)?)?;
     module.add_function(wrap_pyfunction!(tool_model, module)?)?;
+    module.add_function(wrap_pyfunction!(tool_is_over, module)?)?;
     module.add_function(wrap_pyfunction!(tool_is_cancelled, module)?)
 }
 
@@ -63,6 +64,12 @@ fn tool_events(py: Python<'_>, invocation: u64) -> PyResult<String> {
 #[pyfunction]
 fn tool_model(invocation: u64) -> String {
     tools::context_of(invocation).map(|context| context.model()).unwrap_or_default()
+}
+
+/// The tool's function has ended.
+#[pyfunction]
+fn tool_is_over(invocation: u64) {
+    tools::says(invocation, Said::Over);
 }
 
 /// Whether nobody waits for a tool any more.

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-use super::hooks::{Hooked, Hooks, Passed, tell};
+use super::hooks::{Hooked, Hooks, Identity, Passed, tell};
 use super::model::{Model, ModelError, ModelReply, ModelRequest, Tokens, Usage};
 use crate::conversation::Object;
-use crate::hooks::{ModelRequestPayload, ModelResponsePayload, Point};
+use crate::hooks::{ModelRequestPayload, ModelResponsePayload, ModelSettings, Point};
 use crate::telemetry::{TURN, fails};
 use crate::tools::ToolSpec;
 
@@ -94,15 +94,13 @@ pub(crate) async fn complete(
     let tokens = tokens.filter(|_| !buffers(hooked.hooks));
     let (mut reply, mut span) = (ModelReply::default(), Span::none());
     for _ in 0..=EMPTY_RETRIES {
-        span = chat_span(hooked, model, tokens.is_some());
+        span = chat_span(identity, model, tokens.is_some());
         let answered = model.complete(&request, tokens).instrument(span.clone()).await;
-        if let Some(usage) = answered.as_ref().ok().and_then(|reply| reply.usage) {
-            // Signed: an unsigned number would be exported as a text.
-            span.record("gen_ai.usage.input_tokens", usage.input.cast_signed());
-            span.record("gen_ai.usage.output_tokens", usage.output.cast_signed());
-        }
         match answered {
-            Ok(answered) => reply = answered,
+            Ok(answered) => {
+                record_usage(&span, &answered);
+                reply = answered;
+            }
             Err(error) => {
                 fails(&span, &error.kind());
                 return Completion::NoAnswer(error);
@@ -134,12 +132,36 @@ pub(crate) async fn complete(
     completion
 }
 
-fn chat_span(hooked: Hooked<'_>, model: &dyn Model, streams: bool) -> Span {
+/// Asks the model something of the engine's own, which no hook sees: whether a skill is done, for instance.
+pub(crate) async fn ask_unseen(
+    identity: &Identity,
+    model: &dyn Model,
+    messages: Vec<Arc<Object>>,
+) -> Result<ModelReply, ModelError> {
+    let span = chat_span(identity, model, false);
+    let request = ModelRequest { messages, tools: Vec::new(), settings: ModelSettings::default() };
+    let answered = model.complete(&request, None).instrument(span.clone()).await;
+    match &answered {
+        Ok(reply) => record_usage(&span, reply),
+        Err(error) => fails(&span, &error.kind()),
+    }
+    answered
+}
+
+fn record_usage(span: &Span, reply: &ModelReply) {
+    if let Some(usage) = reply.usage {
+        // Signed: an unsigned number would be exported as a text.
+        span.record("gen_ai.usage.input_tokens", usage.input.cast_signed());
+        span.record("gen_ai.usage.output_tokens", usage.output.cast_signed());
+    }
+}
+
+fn chat_span(identity: &Identity, model: &dyn Model, streams: bool) -> Span {
     tracing::info_span!(
         target: TURN, "chat", otel.name = format!("chat {}", model.name()), otel.kind = "client", otel.status_code = Empty,
         error.type = Empty, gen_ai.operation.name = "chat", gen_ai.provider.name = model.provider(),
         gen_ai.request.model = model.name(), gen_ai.request.stream = streams,
-        gen_ai.conversation.id = hooked.identity.sender_id,
+        gen_ai.conversation.id = identity.sender_id,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
         gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
     )

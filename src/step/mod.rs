@@ -9,7 +9,7 @@ mod search;
 mod text;
 
 pub(crate) use batch::{Preflight, preflight, result};
-pub(crate) use completion::{Asked, Call, Completion, complete};
+pub(crate) use completion::{Asked, Call, Completion, ask_unseen, complete};
 pub(crate) use hooks::{Hooked, Ran, Witness};
 pub use hooks::{Hooks, Identity, NoHooks};
 pub use model::{Model, ModelError, ModelReply, ModelRequest, RequestedCall, Tokens, Usage};

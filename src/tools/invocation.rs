@@ -18,6 +18,8 @@ pub(crate) enum Said {
     Piece(String),
     /// Buttons for the next one.
     Buttons(Vec<Object>),
+    /// Nothing more: its function has ended, however that was.
+    Over,
 }
 
 struct Open {

@@ -129,6 +129,11 @@ pub trait ToolContext: Send + Sync {
     /// Whether the turn has been cancelled: what it would do now nobody waits for.
     fn is_cancelled(&self) -> bool;
 
+    /// Ends when the turn is cancelled, and never where nobody can tell.
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
     /// Shows a piece of a text that is sent as a whole when all its pieces are written. Where a hook may still change the text, nothing is
     /// shown before.
     fn write(&self, _piece: &str) {}
@@ -197,6 +202,12 @@ pub trait Tool: Send + Sync {
     /// The name of the server that it is from, where it is from one.
     fn mcp_server(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether a call that is under way when its turn is cancelled hears of it ([`ToolContext::cancelled`]) and ends by itself: then it has
+    /// half a second for that. The call of a tool that does not is dropped at once.
+    fn unwinds(&self) -> bool {
+        false
     }
 
     /// How long a call may take; `None`: as the agent says.

@@ -1,5 +1,6 @@
 //! A batch of calls, once hooks have let it through: run, hooked, kept.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -132,10 +133,17 @@ impl Turn<'_> {
         let name = &tool.spec().name;
         let limit = tool.timeout().unwrap_or_else(|| self.voice.engine.toolbox.timeout());
         let called = tool.call(arguments, Arc::new(self.voice.clone()));
+        let cancel = &self.voice.cancel;
+        let unwinding = tool.unwinds().then(|| cancel.unwinding());
         let output = match select(called, pin!(sleep(limit))).await {
             Either::Left((output, _)) => output,
             Either::Right(_) => ToolOutput::error(format!("`{name}` was not done after {} ms", limit.as_millis())),
         };
+        if unwinding.is_some() && cancel.is_asked() {
+            // It has unwound: nothing of the turn goes on.
+            drop(unwinding);
+            return pending().await;
+        }
         self.voice.follow(self.said_after(skill, name, &output).map(FollowUp::Say));
         output
     }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::history::trimmed;
 use super::offers::AFTER_SETTING;
 use super::run::{Turn, message, reminder};
-use super::skills::{EngineTool, State, focus, settable};
+use super::skills::{EngineTool, State, focus, replayed_from, settable};
 use super::voice::Voice;
-use crate::conversation::{Object, as_messages};
+use crate::conversation::{Event, Object, as_messages};
 use crate::step::{Asked, Completion, complete};
 use crate::tools::ToolOutput;
 
@@ -30,10 +30,11 @@ impl Turn<'_> {
     /// Keeps what the model was told; each field that is refused is told of, and the others are kept.
     pub(super) async fn set_fields(&self, arguments: &Object) -> ToolOutput {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return ToolOutput::error("There are no skills") };
-        let (mut set, mut refused) = (Vec::new(), Object::new());
+        let (mut set, mut corrected, mut refused) = (Vec::new(), Vec::new(), Object::new());
         for (name, value) in arguments {
             let state = self.voice.stand();
             let follow_ups = self.voice.follow_ups();
+            let was = skills.recall(&state, name);
             let may = state.top().and_then(|frame| {
                 Some(settable(frame, skills.skill(&frame.skill)?).iter().any(|entry| entry.name == *name))
             });
@@ -51,12 +52,18 @@ impl Turn<'_> {
                 Ok(()) => {
                     unchecked.before = None;
                     set.push(name.clone());
+                    corrected.extend((was.is_some() && was.as_ref() != Some(value)).then(|| name.clone()));
                 }
                 Err(why) => {
                     drop(unchecked);
                     refused.insert(name.clone(), why);
                 }
             }
+        }
+        let state = self.voice.stand();
+        let from = state.top().and_then(|frame| replayed_from(frame, skills.skill(&frame.skill)?, &corrected));
+        if let Some(step) = from {
+            self.voice.happens(Event::StepEntered { step: Some(step.id.clone()) });
         }
         let is_error = set.is_empty() && !refused.is_empty();
         let value = if refused.is_empty() { json!({"set": set}) } else { json!({"set": set, "refused": refused}) };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::responses::Response;
 use super::run::Turn;
-use super::skills::{EngineTool, Pending, SkillSet, Stepped, eligible};
+use super::skills::{EngineTool, Pending, SESSION_SKILL, SkillSet, Stepped, eligible};
 use super::voice::FollowUp;
 use crate::conversation::{Event, Object};
 use crate::hooks::TurnStatus;
@@ -70,6 +70,16 @@ impl Turn<'_> {
         Some(self.fails(Response::GenericFailure).await)
     }
 
+    /// A session begins: so does the skill that is there for it. `opened`: the channel has opened the conversation, and the user has said
+    /// nothing that the model is to answer. A status: the turn is over.
+    pub(super) async fn begin_session(&self, opened: bool) -> Option<TurnStatus> {
+        let skills = self.voice.engine.skills.as_deref()?;
+        skills.skill(SESSION_SKILL)?;
+        self.enter(skills.entered(SESSION_SKILL, None)).await;
+        let over = self.act_first().await;
+        over.or_else(|| (opened && self.voice.active().is_none()).then_some(TurnStatus::Completed))
+    }
+
     /// The step that was taken is done: where to go is chosen by memory as it is now.
     async fn step_done(&self, skills: &SkillSet) {
         let events = skills.done(&self.voice.stand());
@@ -80,7 +90,10 @@ impl Turn<'_> {
     pub(super) async fn answered(&self) -> TurnStatus {
         let Some(skills) = self.voice.engine.skills.as_deref() else { return TurnStatus::Completed };
         self.follow_up().await;
-        let events = skills.answered(&self.voice.stand());
+        let mut events = skills.answered(&self.voice.stand());
+        if events.is_empty() {
+            events.extend(self.judged(skills).await);
+        }
         if events.is_empty() {
             return TurnStatus::Completed;
         }

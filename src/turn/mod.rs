@@ -2,13 +2,13 @@
 
 mod batch;
 mod engine;
-
 mod event;
 mod fields;
 mod gates;
 mod guided;
 mod history;
 mod input;
+mod judge;
 mod offers;
 mod responses;
 mod run;

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use tokio::sync::mpsc::UnboundedSender;
@@ -18,6 +19,7 @@ use super::running::Cancel;
 use super::session;
 use super::voice::Voice;
 use crate::conversation::{Event, Object, as_messages};
+use crate::dispatch::sleep;
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{Asked, Completion, Incoming, Preflight, complete, incoming, preflight};
 use crate::telemetry::{TURN, fails};
@@ -25,6 +27,9 @@ use crate::tools::Utterance;
 
 /// How much of a hook's feedback the model is given, in characters.
 const FEEDBACK: usize = 2_000;
+
+/// How long tools of a cancelled turn have to unwind (Mantle's documentation, cancellation).
+const UNWINDING: Duration = Duration::from_millis(500);
 
 /// Runs one turn; what happens is told to `out`.
 pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSender<TurnEvent>) {
@@ -55,7 +60,12 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
         let work = pin!(turn.run(input).instrument(span.clone()));
         match select(work, pin!(cancel.asked())).await {
             Either::Left((status, _)) => status,
-            Either::Right(_) => TurnStatus::Cancelled,
+            Either::Right((_, work)) => {
+                // Tools that run have a moment to clean up; the turn itself goes no further.
+                let (unwound, limit) = (pin!(cancel.unwound()), pin!(sleep(UNWINDING)));
+                select(select(unwound, limit), work).await;
+                TurnStatus::Cancelled
+            }
         }
     };
     if status == TurnStatus::Error {
@@ -120,12 +130,14 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     async fn run(mut self, input: TurnInput) -> TurnStatus {
         let engine = &self.voice.engine;
+        let mut fresh = true;
         self.past = match engine.store.events(&input.sender_id) {
             Ok(events) if session::begins(&input.said, &events, engine.session_limit) => {
                 self.voice.happens(Event::SessionStarted);
                 Vec::new()
             }
             Ok(events) => {
+                fresh = session::is_fresh(&events);
                 self.voice.stands(&events);
                 as_messages(&events)
             }
@@ -134,7 +146,11 @@ impl Turn<'_> {
                 return self.fails(Response::GenericFailure).await;
             }
         };
+        let opens = session::opens(&input.said);
         if let Some(status) = self.hear(input).await {
+            return status;
+        }
+        if fresh && let Some(status) = self.begin_session(opens).await {
             return status;
         }
         let system = message("system", &(engine.prompt)(&self.voice.identity));

@@ -1,7 +1,7 @@
 //! Which conversations have a turn that runs: the next one waits, or cancels it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, OwnedMutexGuard};
@@ -11,6 +11,9 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 pub(super) struct Cancel {
     asked: AtomicBool,
     heard: Notify,
+    /// Tools that run and would unwind.
+    unwinding: AtomicUsize,
+    unwound: Notify,
 }
 
 impl Cancel {
@@ -23,6 +26,23 @@ impl Cancel {
         self.asked.load(Ordering::Acquire)
     }
 
+    /// A tool runs that is waited for where it is cancelled, as long as what is returned lives.
+    pub(super) fn unwinding(&self) -> Unwinding<'_> {
+        self.unwinding.fetch_add(1, Ordering::AcqRel);
+        Unwinding(self)
+    }
+
+    /// Ends when no such tool runs.
+    pub(super) async fn unwound(&self) {
+        loop {
+            let unwound = self.unwound.notified();
+            if self.unwinding.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            unwound.await;
+        }
+    }
+
     /// Ends when somebody cancels.
     pub(super) async fn asked(&self) {
         loop {
@@ -32,6 +52,17 @@ impl Cancel {
             }
             heard.await;
         }
+    }
+}
+
+/// A tool that runs.
+#[derive(Debug)]
+pub(super) struct Unwinding<'a>(&'a Cancel);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        self.0.unwinding.fetch_sub(1, Ordering::AcqRel);
+        self.0.unwound.notify_waiters();
     }
 }
 

@@ -14,8 +14,18 @@ pub(super) fn begins(said: &Said, past: &[Event], limit: Option<Duration>) -> bo
     let ended = |event: &&Event| matches!(event, Event::TurnFinished { .. });
     let Some(Event::TurnFinished { at, .. }) = past.iter().rev().find(ended) else { return false };
     let rested = at.map(|at| Duration::from_millis(now_ms().saturating_sub(at)));
-    let asked = matches!(said, Said::Payload(text) if text.trim() == START);
-    asked || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
+    opens(said) || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
+}
+
+/// Whether a channel has opened the conversation, and the user has said nothing yet.
+pub(super) fn opens(said: &Said) -> bool {
+    matches!(said, Said::Payload(text) if text.trim() == START)
+}
+
+/// Whether nobody has said anything in the session that `past` ends with, what was rejected aside.
+pub(super) fn is_fresh(past: &[Event]) -> bool {
+    let session = past.iter().rev().take_while(|event| !matches!(event, Event::SessionStarted));
+    !session.into_iter().any(|event| matches!(event, Event::UserMessage { discarded: false, .. }))
 }
 
 /// Milliseconds since 1970 (UTC).
@@ -42,6 +52,15 @@ mod tests {
         assert!(!begins(&said, &[ended(Some(3_700_000))], None));
         assert!(!begins(&said, &[ended(None)], hour), "nobody knows when that was");
         assert!(!begins(&said, &[], hour));
+    }
+
+    #[test]
+    fn a_session_is_fresh_until_the_user_is_heard() {
+        let user = |discarded| Event::UserMessage { text: "hello".into(), message_id: None, discarded };
+        assert!(is_fresh(&[]));
+        assert!(is_fresh(&[user(true), ended(None)]));
+        assert!(!is_fresh(&[user(false), ended(None)]));
+        assert!(is_fresh(&[user(false), ended(None), Event::SessionStarted]));
     }
 
     #[test]

@@ -323,11 +323,16 @@ impl ToolContext for Voice {
     }
 
     fn send(&self, utterance: Utterance) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.say(utterance).await })
+        Box::pin(async move {
+            // Nobody listens to what a cancelled tool says while it unwinds.
+            if !self.cancel.is_asked() {
+                self.say(utterance).await;
+            }
+        })
     }
 
     fn write(&self, piece: &str) {
-        if !self.engine.hooks.modifies(Point::OutgoingText) {
+        if !self.engine.hooks.modifies(Point::OutgoingText) && !self.cancel.is_asked() {
             self.tell(TurnEvent::Token { text: piece.to_owned() });
         }
     }
@@ -361,5 +366,9 @@ impl ToolContext for Voice {
 
     fn is_cancelled(&self) -> bool {
         self.cancel.is_asked()
+    }
+
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.cancel.asked())
     }
 }

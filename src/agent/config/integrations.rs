@@ -1,4 +1,4 @@
-//! `integrations.yml`: the models that an agent asks.
+//! `integrations.yml`: the models that an agent asks, and with them the whole file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,6 +7,7 @@ use super::model::{ModelConfig, Resolver};
 use super::report::{Field, Fields, Report};
 use super::sections::{GROUP, INTEGRATIONS_TOP, LLM, MODEL, near};
 use super::variables::{Environment, Variables};
+use super::{AgentConfig, servers};
 
 /// The models of an agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,14 +20,23 @@ pub(crate) struct LlmConfig {
     pub(crate) max_prompt_tokens: Option<u32>,
 }
 
-/// Reads the file. Of the groups only the one that is picked needs its variables: others may be meant for another machine.
+/// Reads the file into `config`.
 pub(super) fn read(
     root: &Field<'_>,
     report: &mut Report,
     folder: &Path,
     variables: Variables<'_>,
-) -> Option<LlmConfig> {
-    let top = report.fields(root, &INTEGRATIONS_TOP)?;
+    config: &mut AgentConfig,
+) {
+    let Some(top) = report.fields(root, &INTEGRATIONS_TOP) else { return };
+    config.llm = read_llm(&top, report, folder, variables);
+    if let Some(field) = top.get("mcp_servers") {
+        config.servers = servers::read(&field, report, folder, &Environment(variables));
+    }
+}
+
+/// Of the groups only the one that is picked needs its variables: others may be meant for another machine.
+fn read_llm(top: &Fields<'_>, report: &mut Report, folder: &Path, variables: Variables<'_>) -> Option<LlmConfig> {
     let groups = top.get("model_groups").map(|groups| read_groups(&groups, report)).unwrap_or_default();
     let Some(llm) = top.get("llm") else {
         if !groups.is_empty() {
@@ -156,7 +166,7 @@ mod tests {
                 "integrations.yml:9:1: warning[unknown-key]: `modelgroups` has no effect: there is no such key\n  hint: did you \
                  mean `model_groups`?",
                 "integrations.yml:10:1: warning[unknown-key]: `persona` has no effect: there is no such key\n  hint: the keys \
-                 here are `llm`, `model_groups`",
+                 here are `llm`, `model_groups`, `mcp_servers`",
             ]
         );
     }

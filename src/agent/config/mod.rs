@@ -24,6 +24,7 @@ mod report;
 mod responses;
 mod scalar;
 mod sections;
+mod servers;
 mod skill;
 mod skills;
 mod steps;
@@ -43,6 +44,7 @@ pub(crate) use integrations::LlmConfig;
 pub(crate) use model::ModelConfig;
 pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;
+pub(crate) use servers::ServerConfig;
 pub(crate) use variables::Variables;
 
 use crate::diagnostic::{Diagnostic, Place};
@@ -88,6 +90,8 @@ pub(crate) struct AgentConfig {
     pub(crate) session: SessionConfig,
     /// The model, where one is configured.
     pub(crate) llm: Option<LlmConfig>,
+    /// The servers whose tools skills may import.
+    pub(crate) servers: Vec<ServerConfig>,
     /// The fixed texts.
     pub(crate) responses: Responses,
     /// The skills.
@@ -130,6 +134,7 @@ impl Default for AgentConfig {
             max_iterations: 10,
             session: SessionConfig::default(),
             llm: None,
+            servers: vec![],
             responses: Responses::default(),
             skills: vec![],
             memory: MemorySchema::default(),
@@ -220,7 +225,7 @@ fn read(root: &Path, name: &str, bytes: &[u8], variables: Variables<'_>, config:
     let field = node.as_ref().map(|node| Field { name: String::new(), node });
     match (name, &field) {
         (AGENT_FILE, field) => agent_file::read(field.as_ref(), &mut report, config),
-        (INTEGRATIONS_FILE, Some(field)) => config.llm = integrations::read(field, &mut report, root, variables),
+        (INTEGRATIONS_FILE, Some(field)) => integrations::read(field, &mut report, root, variables, config),
         (RESPONSES_FILE, Some(field)) => {
             config.responses = responses::read(field, &mut report);
             config.responses.references = report.references(None);

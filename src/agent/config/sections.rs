@@ -50,8 +50,8 @@ pub(super) const SESSION: Section =
 pub(super) const INTEGRATIONS_TOP: Section = Section {
     file: INTEGRATIONS_FILE,
     path: "",
-    keys: &["llm", "model_groups"],
-    unread: &["channels", "mcp_servers", "knowledge_stores", "tracing"],
+    keys: &["llm", "model_groups", "mcp_servers"],
+    unread: &["channels", "knowledge_stores", "tracing"],
     open: false,
 };
 pub(super) const LLM: Section = within(INTEGRATIONS_FILE, "llm", &["model_group", "max_prompt_tokens"]);
@@ -63,6 +63,15 @@ pub(super) const MODEL: Section = Section {
         INTEGRATIONS_FILE,
         "model_groups[].models[]",
         &["provider", "model", "api_base", "api_key", "api_key_env", "script", "recording"],
+    )
+};
+
+pub(super) const SERVER: Section = Section {
+    unread: &["oauth", "module"],
+    ..within(
+        INTEGRATIONS_FILE,
+        "mcp_servers[]",
+        &["name", "url", "token", "api_key", "tool_timeout", "command", "args", "env", "cwd"],
     )
 };
 
@@ -139,7 +148,7 @@ pub(super) const ENTRY: Section = Section {
 };
 
 /// All of them: where a key is looked for that stands in a wrong place.
-const SECTIONS: [&Section; 27] = [
+const SECTIONS: [&Section; 28] = [
     &AGENT_TOP,
     &AGENT,
     &PROMPTS,
@@ -150,6 +159,7 @@ const SECTIONS: [&Section; 27] = [
     &LLM,
     &GROUP,
     &MODEL,
+    &SERVER,
     &RESPONSES_TOP,
     &VARIANT,
     &METADATA,
@@ -294,6 +304,8 @@ mod tests {
             ("steps[]", "next") => "id: s, action: x, ",
             ("steps[]", _) => "id: s, ",
             ("steps[].next[]", "if") => "then: END, ",
+            ("mcp_servers[]", "token" | "api_key") => "url: 'http://a', ",
+            ("mcp_servers[]", "args" | "env" | "cwd") => "command: x, ",
             _ => "",
         };
         let inner = format!("{{{beside}{key}: [[]]}}");

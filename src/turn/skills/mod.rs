@@ -6,13 +6,16 @@ mod state;
 mod stepping;
 
 pub(super) use memory::Written;
-pub(super) use offering::{EngineTool, Focus, eligible, focus, settable};
+pub(super) use offering::{EngineTool, Focus, eligible, focus, replayed_from, settable};
 pub(super) use state::{Pending, State};
 pub(super) use stepping::Stepped;
 
 use serde_json::Value;
 
 use crate::skill::{MemorySchema, PROJECT, Skill, ToolConstraint};
+
+/// The skill that begins with a session, where an agent has it (Mantle's documentation, project structure).
+pub(super) const SESSION_SKILL: &str = "default_session_start";
 
 /// The skills of an agent, and what they share.
 #[derive(Clone, Debug, Default)]

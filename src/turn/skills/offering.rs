@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::SkillSet;
 use super::state::{Frame, State};
+use super::{SESSION_SKILL, SkillSet};
 use crate::conversation::{Object, text_of_value};
 use crate::skill::{MemoryEntry, MemoryKind, Part, Skill, Step, StepKind, with_memory};
 use crate::tools::ToolSpec;
@@ -94,20 +94,39 @@ pub(crate) fn eligible<'s>(skills: &'s SkillSet, state: &State) -> Vec<&'s Skill
     let may = |skill: &&Skill| {
         !skill.disabled
             && !skill.engine_managed
+            && skill.id != SESSION_SKILL
             && state.frames.iter().all(|frame| frame.skill != skill.id)
             && skill.requires.as_ref().is_none_or(|requires| requires.holds(&read))
     };
     skills.skills.iter().filter(may).collect()
 }
 
-/// The entries that the model may set now: those that are declared so, and the one that the user is being asked for.
+/// The entries that the model may set now: those that are declared so, the one that the user is being asked for, and those that the block
+/// has asked for before, which the user may correct.
 pub(crate) fn settable<'s>(frame: &Frame, skill: &'s Skill) -> Vec<&'s MemoryEntry> {
-    let collected = match step(frame, skill).map(|step| &step.kind) {
-        Some(StepKind::Collect { entry, .. }) => Some(entry.as_str()),
-        _ => None,
-    };
-    let may = |entry: &&MemoryEntry| entry.llm_settable || Some(entry.name.as_str()) == collected;
+    let asked: Vec<_> = walked(frame, skill).iter().filter_map(collected).collect();
+    let may = |entry: &&MemoryEntry| entry.llm_settable || asked.contains(&entry.name.as_str());
     skill.memory.entries.iter().filter(may).collect()
+}
+
+/// The steps of the block that a frame is in, up to the one that it stands at.
+fn walked<'s>(frame: &Frame, skill: &'s Skill) -> &'s [Step] {
+    let block = frame.position.as_ref().and_then(|position| skill.block(&position.block));
+    let steps = block.map_or(&[][..], |block| &block.steps);
+    let at = step(frame, skill).and_then(|current| steps.iter().position(|step| step.id == current.id));
+    at.map_or(&[][..], |at| &steps[..=at])
+}
+
+/// The entry that a step asks the user for.
+fn collected(step: &Step) -> Option<&str> {
+    if let StepKind::Collect { entry, .. } = &step.kind { Some(entry) } else { None }
+}
+
+/// The step that a block goes back to where one of the entries that it has asked for before is corrected: what came after rests on the old
+/// value.
+pub(crate) fn replayed_from<'s>(frame: &Frame, skill: &'s Skill, corrected: &[String]) -> Option<&'s Step> {
+    let (_, before) = walked(frame, skill).split_last()?;
+    before.iter().find(|step| collected(step).is_some_and(|entry| corrected.iter().any(|name| name == entry)))
 }
 
 /// The step that a frame stands at.
