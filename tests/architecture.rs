@@ -188,7 +188,7 @@ fn quoted(file: &str, from: &str, to: &str) -> BTreeSet<String> {
 
 #[test]
 fn what_stands_in_rust_and_in_python_is_the_same() {
-    let tools = quoted("src/skill/mod.rs", "const ENGINE_TOOLS", "];");
+    let tools = quoted("src/hooks/mod.rs", "const ENGINE_TOOLS", "];");
     assert_eq!(quoted("python/tenterhook/tooling.py", "ENGINE_TOOLS = frozenset(", ")"), tools);
     let mut given = quoted("src/check/names.rs", "const GIVEN", "];");
     given.insert("rasa.mantle.hooks".to_owned());

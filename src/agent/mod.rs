@@ -2,6 +2,7 @@
 
 mod answering;
 mod builder;
+mod checking;
 mod config;
 mod discovery;
 mod engine;
@@ -12,9 +13,8 @@ mod tooling;
 mod turning;
 
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
+pub(crate) use checking::check_path;
 pub use config::ConfigError;
-pub(crate) use config::check as check_configuration;
-pub(crate) use discovery::agent_files;
 pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;
 pub(crate) use hosting::host;

@@ -3,9 +3,10 @@
 use super::CheckSettings;
 use super::handlers::Handler;
 use super::names::{Names, Scope, Target};
-use super::outline::{Expr, Span};
+use super::outline::{Expr, Function, Span};
 use super::project::Project;
 use super::rules::Rule;
+use super::tool_functions::ToolFunction;
 use crate::diagnostic::{Diagnostic, Related};
 
 /// The agent as the rules see it.
@@ -13,6 +14,7 @@ pub(super) struct Context<'a> {
     pub(super) project: &'a Project,
     pub(super) names: Names<'a>,
     pub(super) handlers: Vec<Handler<'a>>,
+    pub(super) tools: Vec<ToolFunction<'a>>,
     pub(super) settings: &'a CheckSettings,
 }
 
@@ -28,6 +30,12 @@ impl<'a> Context<'a> {
     /// The handlers that stand where the loader sees them.
     pub(super) fn registered(&self) -> impl Iterator<Item = &Handler<'a>> {
         self.handlers.iter().filter(|handler| handler.arguments.is_some())
+    }
+
+    /// The functions that the lane runs, hooks and tools, each with its module.
+    pub(super) fn coroutines(&self) -> impl Iterator<Item = (usize, &'a Function)> {
+        let hooks = self.registered().map(|handler| (handler.module, handler.function));
+        hooks.chain(self.tools.iter().map(|tool| (tool.module, tool.function)))
     }
 }
 

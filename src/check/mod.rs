@@ -13,6 +13,7 @@ mod outline;
 mod project;
 mod rules;
 mod source;
+mod tool_functions;
 mod walk;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use names::Names;
 use project::Project;
 pub(crate) use rules::{RULES, Rule, by_name, nearest, unknown_rule};
 pub(crate) use source::{NEWEST_MINOR, OLDEST_MINOR};
+pub(crate) use tool_functions::{Named, NamedThing, ToolModule};
 
 /// A file of an agent that is read: where it lies, its path below the agent's root, and whether hooks in it are registered.
 pub(crate) type AgentFile = (PathBuf, PathBuf, bool);
@@ -111,18 +113,34 @@ impl Admitted {
 
 /// Checks the modules of an agent. What is found is sorted by file and place.
 pub(crate) fn check(files: &[AgentFile], settings: &CheckSettings) -> Vec<Diagnostic> {
-    let mut found = limits::with_deep_stack(|| {
+    check_agent(files, settings).found
+}
+
+/// What a check of an agent's modules gives.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// The problems, sorted by file and place.
+    pub(crate) found: Vec<Diagnostic>,
+    /// What its modules of tools have and name.
+    pub(crate) tools: Vec<ToolModule>,
+}
+
+/// As [`check`]; also tells of the tools.
+pub(crate) fn check_agent(files: &[AgentFile], settings: &CheckSettings) -> Checked {
+    let (mut found, tools) = limits::with_deep_stack(|| {
         let (project, mut found) = Project::read(files, settings.minor);
-        found.extend(check_project(&project, settings));
-        found
+        let (more, tools) = check_project(&project, settings);
+        found.extend(more);
+        (found, tools)
     });
     found.sort_by(|one, other| (&one.file, one.place, &one.rule).cmp(&(&other.file, other.place, &other.rule)));
-    found
+    Checked { found, tools }
 }
 
 /// Checks one module that is given as text.
 pub(crate) fn check_text(file: &Path, text: String, settings: &CheckSettings) -> Vec<Diagnostic> {
-    let mut found = limits::with_deep_stack(|| check_project(&Project::of_text(file, text, settings.minor), settings));
+    let mut found =
+        limits::with_deep_stack(|| check_project(&Project::of_text(file, text, settings.minor), settings).0);
     found.sort_by(|one, other| (one.place, &one.rule).cmp(&(other.place, &other.rule)));
     found
 }
@@ -151,11 +169,12 @@ fn apply_rules(context: &Context<'_>) -> Vec<Diagnostic> {
     })
 }
 
-fn check_project(project: &Project, settings: &CheckSettings) -> Vec<Diagnostic> {
+fn check_project(project: &Project, settings: &CheckSettings) -> (Vec<Diagnostic>, Vec<ToolModule>) {
     let names = Names::new(project);
     let handlers = handlers::find(project, &names);
-    let context = Context { project, names, handlers, settings };
+    let tools = tool_functions::find(project, &names);
+    let context = Context { project, names, handlers, tools, settings };
     let mut found = apply_rules(&context);
     ignores::apply(project, &mut found);
-    found
+    (found, tool_functions::modules(project, &context.names, &context.tools))
 }

@@ -292,9 +292,9 @@ pub(super) fn is_given(dotted: &str) -> bool {
 
 /// The published spelling of a dotted name: the older package, and our own, are the same module.
 fn published(dotted: String) -> String {
-    for alias in ["rasa.calm_v2.hooks", "tenterhook.mantle.hooks"] {
+    for alias in ["rasa.calm_v2.", "tenterhook.mantle."] {
         if let Some(rest) = dotted.strip_prefix(alias) {
-            return format!("{HOOKS}{rest}");
+            return format!("rasa.mantle.{rest}");
         }
     }
     dotted

@@ -24,6 +24,8 @@ pub(super) struct ModuleSource {
     pub(super) file: PathBuf,
     /// Its dotted name from the agent's root, such as `hooks.redact_pii`.
     pub(super) name: String,
+    /// Its path below the agent's root.
+    pub(super) below: PathBuf,
     /// The package that relative imports start from.
     pub(super) package: String,
     pub(super) outline: Module,
@@ -119,6 +121,7 @@ impl ModuleSource {
         Self {
             file: file.to_owned(),
             name,
+            below: below.to_owned(),
             package: parts.join("."),
             outline,
             problems,

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
 use super::{Global, Status, logging, say};
-use crate::agent::{Error, Settings, StaticCheck, agent_files, check_configuration};
+use crate::agent::{Error, Settings, StaticCheck, check_path};
 use crate::check::{self, RULES, parse_version};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
 use crate::python;
@@ -96,11 +96,8 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
             check::check_text(Path::new("<stdin>"), stdin.insert(text).clone(), &made_for)
         } else {
-            check::check(&agent_files(path)?, &made_for)
+            check_path(path, &made_for)?
         };
-        if path.is_dir() {
-            problems.extend(check_configuration(path)?);
-        }
         if arguments.import && !is_stdin {
             let more = imported(path, global, &problems)?;
             problems.extend(more);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pythonize::pythonize;
 
-use crate::agent::{Error, Settings, agent_files, check_configuration};
+use crate::agent::{Error, Settings, check_path};
 use crate::{cli, python};
 
 /// The native half of the package `tenterhook`; `_engine.pyi` describes it.
@@ -37,10 +37,7 @@ fn check(py: Python<'_>, path: PathBuf, minor: Option<u8>) -> PyResult<Bound<'_,
     let found = py.detach(|| -> Result<_, Error> {
         let settings = Settings::near(&path)?;
         let made_for = settings.for_environment(&path, None, minor)?;
-        let mut found = crate::check::check(&agent_files(&path)?, &made_for);
-        if path.is_dir() {
-            found.extend(check_configuration(&path)?);
-        }
+        let mut found = check_path(&path, &made_for)?;
         found.retain(|problem| settings.wants(problem));
         Ok(found)
     });

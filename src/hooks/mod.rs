@@ -22,3 +22,15 @@ pub use point::{
     SignalKind,
 };
 pub use settings::{ModelSettings, SettingKind};
+
+/// Tools that the engine itself offers: no other tool can have their names.
+pub(crate) const ENGINE_TOOLS: [&str; 8] = [
+    "activate_skill",
+    "complete_skill",
+    "cancel_skill",
+    "cannot_help",
+    "set_fields",
+    "listen",
+    "resolve_tool_confirmation",
+    "search_knowledge",
+];

@@ -26,18 +26,6 @@ use crate::condition::Condition;
 /// The namespace of what all skills remember.
 pub(crate) const PROJECT: &str = "project";
 
-/// Tools that the engine itself offers: no other tool can have their names.
-pub(crate) const ENGINE_TOOLS: [&str; 8] = [
-    "activate_skill",
-    "complete_skill",
-    "cancel_skill",
-    "cannot_help",
-    "set_fields",
-    "listen",
-    "resolve_tool_confirmation",
-    "search_knowledge",
-];
-
 /// One thing that an agent can help with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Skill {

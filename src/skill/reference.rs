@@ -49,6 +49,20 @@ pub(crate) enum Referent {
     },
     /// An entry of the skill's own memory that the user is asked for.
     Collected(String),
+    /// An entry that a tool writes to, as it names it.
+    Remembered {
+        /// Bare, or with its namespace before it.
+        entry: String,
+        /// The value, where it is written out.
+        value: Option<Value>,
+    },
+    /// A skill, or a block of one, that a tool begins.
+    Activated {
+        /// The skill's id.
+        skill: String,
+        /// The block's.
+        block: Option<String>,
+    },
     /// An entry that a value is written to, the skill's own one before the project's.
     Written {
         /// The entry's own name.

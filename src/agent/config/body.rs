@@ -21,7 +21,8 @@ use super::sections::meant;
 use super::yaml::{Node, Yaml};
 use crate::condition::Condition;
 use crate::diagnostic::Place;
-use crate::skill::{ENGINE_TOOLS, Mention, Part, Referent, mentions};
+use crate::hooks::ENGINE_TOOLS;
+use crate::skill::{Mention, Part, Referent, mentions};
 
 /// What begins a branch elsewhere.
 const BRANCHES: [&str; 4] = ["else:", "elif:", "else if:", "elseif:"];

@@ -7,7 +7,8 @@ use super::sections::{CONFIRMATION, CONSTRAINT};
 use super::yaml::Yaml;
 use super::{conditions, steps};
 use crate::diagnostic::Place;
-use crate::skill::{Confirmation, ENGINE_TOOLS, Import, Referent, ToolConstraint};
+use crate::hooks::ENGINE_TOOLS;
+use crate::skill::{Confirmation, Import, Referent, ToolConstraint};
 
 /// Reads `import_tools`: names of shared tools, and `mcp/<server>:<tool>`.
 pub(super) fn imports(field: &Field<'_>, report: &mut Report) -> Vec<Import> {

@@ -30,9 +30,11 @@ mod skills;
 mod steps;
 #[cfg(test)]
 mod testing;
+mod tool_sources;
 mod variables;
 mod yaml;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -47,9 +49,10 @@ pub(crate) use responses::Responses;
 pub(crate) use servers::ServerConfig;
 pub(crate) use variables::Variables;
 
+use crate::check::ToolModule;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::providers::Chunking;
-use crate::skill::{Import, MemorySchema, Referent, Skill};
+use crate::skill::{Import, MemorySchema, References, Referent, Skill};
 use references::Known;
 use report::{Field, Report};
 use sections::{AGENT_FILE, INTEGRATIONS_FILE, RESPONSES_FILE};
@@ -103,10 +106,8 @@ pub(crate) struct AgentConfig {
 impl AgentConfig {
     /// What is wrong in what the files name of each other, as far as `tools` are known.
     pub(crate) fn check_references(&self, tools: &KnownTools) -> Vec<Diagnostic> {
-        let responses = self.responses.names();
-        let known = Known::new(&self.skills, &self.memory, tools, Some(&responses));
         let files = self.skills.iter().map(|skill| &skill.references).chain([&self.responses.references]);
-        let mut found: Vec<_> = files.flat_map(|references| known.check(references)).collect();
+        let mut found = self.check_files(tools, files);
         for skill in &self.skills {
             let mut report = Report::new(&skill.references.file);
             let imports =
@@ -118,6 +119,18 @@ impl AgentConfig {
             found.extend(report.finish());
         }
         found
+    }
+
+    /// As [`AgentConfig::check_references`], of these files.
+    fn check_files<'f>(&self, tools: &KnownTools, files: impl IntoIterator<Item = &'f References>) -> Vec<Diagnostic> {
+        let responses = self.responses.names();
+        let known = Known::new(&self.skills, &self.memory, tools, Some(&responses));
+        files.into_iter().flat_map(|references| known.check(references)).collect()
+    }
+
+    /// The names of the servers.
+    pub(crate) fn server_names(&self) -> BTreeSet<String> {
+        self.servers.iter().map(|server| server.name.clone()).collect()
     }
 }
 
@@ -188,10 +201,17 @@ pub(crate) fn load(root: &Path) -> Result<(AgentConfig, Vec<Diagnostic>), Config
 }
 
 /// What is wrong in the configuration of an agent, wherever it is to run: what the environment does not have is not told.
-pub(crate) fn check(root: &Path) -> Result<Vec<Diagnostic>, ConfigError> {
+/// `tools` are what its modules of tools have and name.
+pub(crate) fn check(root: &Path, tools: &[ToolModule]) -> Result<Vec<Diagnostic>, ConfigError> {
     // An address can be wanted, or a key: this is either.
     let any = |name: &str| std::env::var(name).ok().or_else(|| Some("http://variable".to_owned()));
-    load_with(root, &any).map(|(_, found)| found)
+    let (config, mut found) = load_with(root, &any)?;
+    let known = tool_sources::known_tools(&config, tools);
+    let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+    let of_tools = tool_sources::references(tools);
+    let more = config.check_references(&known).into_iter().chain(config.check_files(&known, &of_tools));
+    found.extend(more.filter(|problem| !told.contains(&problem.to_string())));
+    Ok(found)
 }
 
 /// As [`load`], with other `variables`.

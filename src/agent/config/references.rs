@@ -23,8 +23,8 @@ pub(crate) struct KnownTools {
 /// All that can be named.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
-    skills: BTreeMap<&'a str, &'a Skill>,
-    project: &'a MemorySchema,
+    pub(super) skills: BTreeMap<&'a str, &'a Skill>,
+    pub(super) project: &'a MemorySchema,
     tools: &'a KnownTools,
     responses: Option<&'a BTreeSet<String>>,
 }
@@ -54,17 +54,17 @@ impl<'a> Known<'a> {
         checking.report.finish()
     }
 
-    fn schema(&self, namespace: &str) -> Option<&'a MemorySchema> {
+    pub(super) fn schema(&self, namespace: &str) -> Option<&'a MemorySchema> {
         if namespace == PROJECT { Some(self.project) } else { self.skills.get(namespace).map(|skill| &skill.memory) }
     }
 }
 
 /// One file that is being checked.
-struct Checking<'a> {
-    known: &'a Known<'a>,
+pub(super) struct Checking<'a> {
+    pub(super) known: &'a Known<'a>,
     /// The skill that it belongs to.
-    owner: Option<&'a Skill>,
-    report: Report,
+    pub(super) owner: Option<&'a Skill>,
+    pub(super) report: Report,
 }
 
 impl Checking<'_> {
@@ -78,14 +78,16 @@ impl Checking<'_> {
             Referent::Entry { namespace, entry } => self.entry(namespace, entry, reference),
             Referent::Collected(entry) => self.collected(entry, reference),
             Referent::Written { entry, value } => self.written(entry, value, reference),
+            Referent::Remembered { entry, value } => self.remembered(entry, value.as_ref(), reference),
+            Referent::Activated { skill, block } => self.activated(skill, block.as_deref(), reference),
         }
     }
 
-    fn error(&mut self, rule: &str, reference: &Reference, message: String, hint: String) {
+    pub(super) fn error(&mut self, rule: &str, reference: &Reference, message: String, hint: String) {
         self.report.error(rule, reference.place, message, hint);
     }
 
-    fn skill(&mut self, id: &str, reference: &Reference) {
+    pub(super) fn skill(&mut self, id: &str, reference: &Reference) {
         let shown = &reference.shown;
         match self.known.skills.get(id) {
             Some(skill) if skill.disabled => {

@@ -8,7 +8,8 @@ use super::yaml::{Entry, Yaml};
 use super::{body, conditions};
 use crate::conversation::Object;
 use crate::diagnostic::Place;
-use crate::skill::{Argument, ENGINE_TOOLS, Referent, StepKind, Target};
+use crate::hooks::ENGINE_TOOLS;
+use crate::skill::{Argument, Referent, StepKind, Target};
 
 /// The id of a step that ends its block, and how `next` names the end.
 pub(super) const END: &str = "END";

@@ -52,12 +52,11 @@ pub(super) const RULE: Rule =
     Rule { name: "blocking-call", severity: Severity::Warning, source: include_str!("blocking_call.rs"), check };
 
 fn check(context: &Context<'_>, report: &mut Report) {
-    for handler in context.registered().filter(|handler| handler.function.is_async) {
-        let function = handler.function;
-        let scope = Scope::of(handler.module, &function.parameters, &function.body);
+    for (module, function) in context.coroutines().filter(|(_, function)| function.is_async) {
+        let scope = Scope::of(module, &function.parameters, &function.body);
         walk::expressions(&function.body, &mut |expr| {
             let ExprKind::Call(call) = &expr.kind else { return };
-            let Some(dotted) = context.dotted(handler.module, &[&scope], &call.function) else { return };
+            let Some(dotted) = context.dotted(module, &[&scope], &call.function) else { return };
             let blocks = |name: &str| {
                 name == dotted
                     || name.strip_suffix('.').is_some_and(|module| {
@@ -68,7 +67,7 @@ fn check(context: &Context<'_>, report: &mut Report) {
             if let Some((_, remedy)) = BLOCKING.iter().find(|(name, _)| blocks(name)) {
                 let shown = dotted.trim_start_matches("builtins.");
                 let message = format!("`{shown}` blocks the event loop of all hooks");
-                report.add(context, &RULE, handler.module, expr.span, message).hint(*remedy);
+                report.add(context, &RULE, module, expr.span, message).hint(*remedy);
             }
         });
     }

@@ -33,4 +33,9 @@ fn check(context: &Context<'_>, report: &mut Report) {
         let message = format!("`@{name}` is used without parentheses");
         report.add(context, &RULE, handler.module, handler.decorator.span, message).hint(format!("write `@{name}()`"));
     }
+    for tool in context.tools.iter().filter(|tool| !tool.is_called) {
+        let message = "`@tool` is used without parentheses".to_owned();
+        let hint = "write `@tool(description=\"...\")`: the model reads the description";
+        report.add(context, &RULE, tool.module, tool.decorator.span, message).hint(hint);
+    }
 }

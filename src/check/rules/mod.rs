@@ -60,6 +60,8 @@ macro_rules! rules {
 rules![
     syntax_error,
     unknown_point,
+    sync_tool,
+    reserved_name,
     missing_parentheses,
     invalid_timeout,
     duplicate_modify,
@@ -198,7 +200,7 @@ fn head_of(clause: &Except) -> Span {
 }
 
 /// Shows the body of a module and those of all functions and classes in it.
-fn each_body<'a>(body: &'a [Stmt], see: &mut dyn FnMut(&'a [Stmt])) {
+pub(in crate::check) fn each_body<'a>(body: &'a [Stmt], see: &mut dyn FnMut(&'a [Stmt])) {
     see(body);
     let mut inner = Vec::new();
     super::walk::statements(body, &mut |statement| match &statement.kind {

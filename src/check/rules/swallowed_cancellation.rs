@@ -39,9 +39,8 @@ pub(super) const RULE: Rule =
     Rule { name: "swallowed-cancellation", severity: Severity::Warning, source: include_str!("swallowed_cancellation.rs"), check };
 
 fn check(context: &Context<'_>, report: &mut Report) {
-    for handler in context.registered() {
-        let function = handler.function;
-        let scope = Scope::of(handler.module, &function.parameters, &function.body);
+    for (module, function) in context.coroutines() {
+        let scope = Scope::of(module, &function.parameters, &function.body);
         walk::statements(&function.body, &mut |statement| {
             let StmtKind::Try { body, handlers, .. } = &statement.kind else { return };
             let mut awaits = false;
@@ -49,7 +48,7 @@ fn check(context: &Context<'_>, report: &mut Report) {
             for clause in handlers.iter().filter(|_| awaits) {
                 let catches = |expr: &Expr| {
                     matches!(
-                        context.dotted(handler.module, &[&scope], expr).as_deref(),
+                        context.dotted(module, &[&scope], expr).as_deref(),
                         Some("asyncio.CancelledError" | "asyncio.exceptions.CancelledError" | "builtins.BaseException")
                     )
                 };
@@ -57,7 +56,7 @@ fn check(context: &Context<'_>, report: &mut Report) {
                 if caught && !flow::raises_again(&clause.body) {
                     let message = format!("`{}` catches its own cancellation and goes on", function.name);
                     report
-                        .add(context, &RULE, handler.module, super::head_of(clause), message)
+                        .add(context, &RULE, module, super::head_of(clause), message)
                         .hint("end with `raise`, or catch `Exception`");
                 }
             }
