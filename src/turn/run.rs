@@ -94,7 +94,7 @@ impl Ending {
     fn end(&mut self, mut status: TurnStatus) {
         self.ended = true;
         let Voice { engine, identity, .. } = &self.voice;
-        let mut events = self.voice.kept().take();
+        let mut events = self.voice.take_kept();
         let at = Some(session::now_ms());
         events.push(Event::TurnFinished { turn_id: self.turn_id.clone(), status: status.name().to_owned(), at });
         if let Err(error) = engine.store.append(&identity.sender_id, &events) {

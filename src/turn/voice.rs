@@ -86,11 +86,22 @@ pub(super) struct Voice {
 #[derive(Debug, Default)]
 pub(super) struct Stand {
     state: State,
+    /// Where it stood before the turn; kept where debug assertions are.
+    before: State,
     /// Skills that begin after the batch, the last of them first to be done.
     activations: Vec<Activation>,
     follow_ups: Vec<FollowUp>,
     /// A call of the batch has moved between skills.
     moved: bool,
+}
+
+impl Stand {
+    /// Whether who reads these events of the turn comes to where the conversation stands.
+    fn follows_from(&self, events: &[Event]) -> bool {
+        let mut folded = self.before.clone();
+        events.iter().for_each(|event| folded.apply(event));
+        folded == self.state
+    }
 }
 
 /// What is said after a batch.
@@ -130,7 +141,11 @@ impl Voice {
     /// What has happened before the turn.
     pub(super) fn stands(&self, past: &[Event]) {
         let Some(skills) = &self.engine.skills else { return };
-        self.standing().state = State::of(past);
+        let state = State::of(past);
+        if cfg!(debug_assertions) {
+            self.standing().before = state.clone();
+        }
+        self.standing().state = state;
         // Skills can have gone since.
         loop {
             let state = self.stand();
@@ -139,6 +154,20 @@ impl Voice {
             tracing::warn!(target: TURN, skill = frame.skill, "A skill that was active is not there any more");
             self.happens(Event::SkillCancelled { skill_id: top.skill.clone() });
         }
+    }
+
+    /// All that the turn has to keep, as [`Kept::take`] gives it.
+    pub(super) fn take_kept(&self) -> Vec<Event> {
+        let standing = self.standing();
+        let mut kept = self.kept();
+        let is_whole = !kept.in_batch;
+        let events = kept.take();
+        let follows = || self.engine.skills.is_none() || standing.follows_from(&events);
+        debug_assert!(
+            !is_whole || follows(),
+            "the conversation stands elsewhere than its events say: {standing:?}, {events:?}"
+        );
+        events
     }
 
     pub(super) fn begin_batch(&self) {

@@ -1,5 +1,7 @@
 //! Skills in a turn: which is active, what the model is offered and told for it, and what the engine does without the model.
 
+#[cfg(test)]
+mod fold_tests;
 mod memory;
 mod offering;
 mod state;
