@@ -1,10 +1,13 @@
 //! What a turn costs beside its model: three model calls and two tool calls with a model that answers at once.
 //!
 //! Without hooks, and with a modify hook and an observe hook in Python at every point; one turn at a time and 64 at once, in alternating
-//! rounds. Then what 10,000 open conversations cost in memory.
+//! rounds. Then what 10,000 open conversations cost in memory, what a call of a Python tool costs beside awaiting its function, and what 1,000 tools
+//! cost.
 //!
 //! `cargo bench --bench turn -- [--rounds N]`. The interpreter's packages are those of `VIRTUAL_ENV`, else of `.venv` in the crate's folder.
 //! Without cargo's `--bench` each turn is played once and nothing is timed.
+
+mod tools;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -139,6 +142,7 @@ fn main() -> anyhow::Result<()> {
         for engine in &engines {
             measure(&runtime, engine, 1, 1, &mut sender);
         }
+        tools::try_out(&runtime)?;
         println!("Both engines play. `cargo bench` measures them.");
         return Ok(());
     }
@@ -168,5 +172,6 @@ fn main() -> anyhow::Result<()> {
     let engine = engine(None);
     measure(&runtime, &engine, 10_000 / 50, 50, &mut sender);
     println!("10,000 conversations of one turn, kept in memory: {} kB more", memory_kb().saturating_sub(before));
+    tools::measure(&runtime, arguments.rounds)?;
     Ok(())
 }
