@@ -103,6 +103,12 @@ impl HookEngine {
         wherever!(loaded, hooks => hooks.observe_with_room(P::POINT, || payload.clone().into_any()).await);
     }
 
+    /// As [`HookEngine::observe_with_room`], of a payload whose point is known at run time only.
+    pub(crate) async fn observe_any_with_room(&self, payload: AnyPayload) {
+        let loaded = self.loaded();
+        wherever!(loaded, hooks => hooks.observe_with_room(payload.point(), || payload).await);
+    }
+
     /// The hooks at a point, observers first, in the order of registration.
     pub fn registered(&self, point: Point) -> Vec<Arc<RegisteredHook>> {
         wherever!(self.loaded(), hooks => hooks.at_point(point).map(|handler| Arc::clone(&handler.id)).collect())

@@ -59,8 +59,6 @@ pub(crate) struct RecordedCall {
     pub(crate) id: String,
     /// The tool.
     pub(crate) name: String,
-    /// The provider's type, usually `function`.
-    pub(crate) kind: Option<String>,
     /// The arguments.
     pub(crate) arguments: Arguments,
     /// The tool message, where there is one.
@@ -258,7 +256,6 @@ fn recorded_call(call: &Value) -> Result<RecordedCall, &'static str> {
     Ok(RecordedCall {
         id: text(call.get("id")).ok_or("has no `id`")?,
         name: text(function.get("name")).ok_or("has no `function.name`")?,
-        kind: text(call.get("type")),
         arguments,
         result: None,
     })

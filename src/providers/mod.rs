@@ -10,6 +10,7 @@ mod sqlite;
 
 pub use openai::{OpenAiModel, OpenAiSettings, SettingsError};
 pub use recorded::RecordedConversation;
+pub(crate) use recorded::requested;
 pub use references::{Chunking, References};
 pub(crate) use scripted::{Script, ScriptedModel};
 pub use sqlite::{SqliteError, SqliteStore};

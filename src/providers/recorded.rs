@@ -98,7 +98,8 @@ impl RecordedConversation {
     }
 }
 
-fn requested(call: &RecordedCall) -> RequestedCall {
+/// A recorded call as the model asks for it.
+pub(crate) fn requested(call: &RecordedCall) -> RequestedCall {
     let arguments = match &call.arguments {
         Arguments::Parsed(arguments) => Ok(arguments.clone()),
         Arguments::Broken(text) => Err(text.clone()),

@@ -6,7 +6,6 @@ use super::completion::Call;
 use super::hooks::{Hooked, Passed, tell};
 use crate::conversation::Object;
 use crate::hooks::{ToolCallPayload, ToolResultPayload};
-use crate::tools::ToolOutput;
 
 /// What comes of a batch before anything of it runs.
 #[derive(Debug)]
@@ -51,20 +50,19 @@ pub(crate) struct ToolResult {
     pub(crate) is_error: bool,
 }
 
-/// Has a result pass the hooks: they see the text that the model would read.
-pub(crate) async fn result(hooked: Hooked<'_>, call: &Call, output: &ToolOutput) -> ToolResult {
+/// Has a result pass the hooks. `value` is what the model would read: a text, unless it was recorded in another form.
+pub(crate) async fn result(hooked: Hooked<'_>, call: &Call, value: Value, is_error: bool) -> ToolResult {
     let identity = hooked.identity;
-    let text = Value::String(output.text());
     let mut payload =
-        ToolResultPayload::new(&identity.sender_id, &call.tool_name, call.arguments.clone(), text.clone());
-    payload.is_error = output.is_error;
+        ToolResultPayload::new(&identity.sender_id, &call.tool_name, call.arguments.clone(), value.clone());
+    payload.is_error = is_error;
     match hooked.pass(payload).await {
         Passed::On { payload, .. } => {
             ToolResult { arguments: payload.arguments, value: payload.value, is_error: payload.is_error }
         }
         // The point is open.
         Passed::Retry { .. } | Passed::Rejected { .. } | Passed::Failed(_) => {
-            ToolResult { arguments: call.arguments.clone(), value: text, is_error: output.is_error }
+            ToolResult { arguments: call.arguments.clone(), value, is_error }
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::conversation::{CallInfo, ChannelInfo};
 use crate::hooks::{AnyPayload, Changed, FailureCause, HandlerFailure, ModifiablePayload, Outcome, Payload, Point};
 use crate::telemetry::{TURN, fails};
 
+/// How much of a hook's feedback the model is given, in characters.
+const FEEDBACK: usize = 2_000;
+
 /// Calls an agent's hooks.
 pub trait Hooks: Send + Sync {
     /// Hands a payload to the observers of its point; never waits.
@@ -147,7 +150,7 @@ impl Hooked<'_> {
                 let payload = P::from_any(payload).unwrap_or_else(|| unreachable!("a payload keeps its point"));
                 Passed::On { payload, changed }
             }
-            Outcome::Retry { feedback } => Passed::Retry { feedback },
+            Outcome::Retry { feedback } => Passed::Retry { feedback: feedback.chars().take(FEEDBACK).collect() },
             Outcome::Reject { reason, response } => Passed::Rejected { reason, response },
             Outcome::Failed(failure) => Passed::Failed(failure),
         }

@@ -13,6 +13,6 @@ pub(crate) use completion::{Asked, Call, Completion, ask_unseen, complete};
 pub(crate) use hooks::{Hooked, Ran, Witness};
 pub use hooks::{Hooks, Identity, NoHooks};
 pub use model::{Model, ModelError, ModelReply, ModelRequest, RequestedCall, Tokens, Usage};
-pub(crate) use search::search;
 pub use search::{Knowledge, NoKnowledge, Passage};
+pub(crate) use search::{NOTHING_FOUND, Query, SEARCH, passages, query, search};
 pub(crate) use text::{Incoming, Outgoing, incoming, outgoing};

@@ -14,6 +14,9 @@ use crate::hooks::{KnowledgeQueryPayload, KnowledgeResultsPayload};
 use crate::telemetry::{TURN, fails};
 use crate::tools::ToolOutput;
 
+/// The tool by which a model searches the references.
+pub(crate) const SEARCH: &str = "search_knowledge";
+
 /// A part of a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Passage {
@@ -59,39 +62,71 @@ impl Knowledge for NoKnowledge {
 const EMPTY_QUERY: &str = "The query is empty: ask for what the references are to be searched for.";
 
 /// What it reads where nothing was found, or the search failed or was not made.
-const NOTHING_FOUND: &str = "No passages were found. Do not answer from memory: say that the references do not tell.";
+pub(crate) const NOTHING_FOUND: &str =
+    "No passages were found. Do not answer from memory: say that the references do not tell.";
 
 /// What it reads where there is no index.
 const NO_INDEX: &str = "There are no references to search.";
 
-/// Searches the references; what the model is to read.
-pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, arguments: &Object) -> ToolOutput {
+/// What is to be put to the references.
+#[derive(Debug)]
+pub(crate) enum Query {
+    /// This, as the hooks have left it.
+    Put(String),
+    /// The model has asked for nothing, so that no hook has run; what it reads.
+    Unasked(ToolOutput),
+    /// The hooks leave nothing to be searched for; what the model reads.
+    Stopped(ToolOutput),
+}
+
+/// Has the query of a call pass the hooks.
+pub(crate) async fn query(hooked: Hooked<'_>, arguments: &Object) -> Query {
     let query = match arguments.get("query") {
         Some(Value::String(query)) => query.clone(),
         None | Some(Value::Null) => String::new(),
-        Some(_) => return ToolOutput::error("`query` is to be a text"),
+        Some(_) => return Query::Unasked(ToolOutput::error("`query` is to be a text")),
     };
     if query.trim().is_empty() {
-        return ToolOutput::of(EMPTY_QUERY);
+        return Query::Unasked(ToolOutput::of(EMPTY_QUERY));
     }
-    let identity = hooked.identity;
-    let payload = KnowledgeQueryPayload::new(&identity.sender_id, query);
-    let query = match hooked.pass(payload).await {
-        Passed::On { payload, .. } => payload.query,
+    match hooked.pass(KnowledgeQueryPayload::new(&hooked.identity.sender_id, query)).await {
+        Passed::On { payload, .. } if payload.query.trim().is_empty() => Query::Stopped(ToolOutput::of(EMPTY_QUERY)),
+        Passed::On { payload, .. } => Query::Put(payload.query),
         Passed::Failed(failure) => {
             tell(&failure);
-            return ToolOutput::of(NOTHING_FOUND);
+            Query::Stopped(ToolOutput::of(NOTHING_FOUND))
         }
         Passed::Retry { .. } | Passed::Rejected { .. } => unreachable!("a query takes no signal"),
-    };
-    if query.trim().is_empty() {
-        return ToolOutput::of(EMPTY_QUERY);
     }
+}
+
+/// Has the passages that a query has found pass the hooks; `None`: they stay as they are.
+pub(crate) async fn passages(hooked: Hooked<'_>, query: String, found: &[Arc<Object>]) -> Option<Vec<Arc<Object>>> {
+    let payload = KnowledgeResultsPayload::new(&hooked.identity.sender_id, query, found);
+    let Passed::On { payload, changed: true } = hooked.pass(payload).await else {
+        // The point is open.
+        return None;
+    };
+    // One that it was given without a text is none of the hook's doing.
+    let fits = |passage: &Arc<Object>| passage.get("text").is_some_and(Value::is_string) || found.contains(passage);
+    if !payload.passages.iter().all(fits) {
+        tracing::warn!(target: TURN, "The passages stay as they were: a hook has left one without a text");
+        return None;
+    }
+    Some(payload.passages)
+}
+
+/// Searches the references; what the model is to read.
+pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, arguments: &Object) -> ToolOutput {
+    let query = match query(hooked, arguments).await {
+        Query::Put(query) => query,
+        Query::Unasked(output) | Query::Stopped(output) => return output,
+    };
     let span = tracing::info_span!(
         target: TURN, "retrieval", otel.name = "retrieval references", otel.status_code = Empty, error.type = Empty,
         gen_ai.operation.name = "retrieval", gen_ai.data_source.id = "references",
     );
-    let passages = match knowledge.search(&query).instrument(span.clone()).await {
+    let found = match knowledge.search(&query).instrument(span.clone()).await {
         Ok(Some(passages)) => passages,
         Ok(None) => return ToolOutput::of(NO_INDEX),
         Err(reason) => {
@@ -100,21 +135,8 @@ pub(crate) async fn search(hooked: Hooked<'_>, knowledge: &dyn Knowledge, argume
             return ToolOutput::of(NOTHING_FOUND);
         }
     };
-    let found: Vec<Arc<Object>> = passages.iter().map(|passage| Arc::new(as_object(passage))).collect();
-    let payload = KnowledgeResultsPayload::new(&identity.sender_id, query, found.clone());
-    let left = match hooked.pass(payload).await {
-        Passed::On { payload, .. }
-            if payload.passages.iter().all(|passage| passage.get("text").is_some_and(Value::is_string)) =>
-        {
-            payload.passages
-        }
-        Passed::On { .. } => {
-            tracing::warn!(target: TURN, "The passages stay as they were: a hook has left one without a text");
-            found
-        }
-        // The point is open.
-        Passed::Retry { .. } | Passed::Rejected { .. } | Passed::Failed(_) => found,
-    };
+    let found: Vec<_> = found.iter().map(|passage| Arc::new(as_object(passage))).collect();
+    let left = passages(hooked, query, &found).await.unwrap_or(found);
     if left.is_empty() { ToolOutput::of(NOTHING_FOUND) } else { ToolOutput::of(json!({"passages": left})) }
 }
 

@@ -48,7 +48,7 @@ impl Turn<'_> {
         let mut events =
             vec![Event::ToolCalls { calls: calls.iter().map(|call| Arc::new(call.as_object())).collect() }];
         for (call, Done { output, source, mcp_server, span }) in calls.into_iter().zip(outputs) {
-            let left = result(voice.hooked(), &call, &output).await;
+            let left = result(voice.hooked(), &call, output.text().into(), output.is_error).await;
             if let Some(span) = span {
                 span.record("gen_ai.tool.call.arguments", json!(left.arguments).to_string());
                 span.record("gen_ai.tool.call.result", text_of_value(&left.value));

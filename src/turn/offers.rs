@@ -6,10 +6,8 @@ use serde_json::json;
 
 use super::run::Turn;
 use super::skills::{EngineTool, Focus, State, focus};
+use crate::step::SEARCH;
 use crate::tools::{Tool, ToolSource, ToolSpec};
-
-/// The engine tool that searches the references.
-pub(super) const SEARCH: &str = "search_knowledge";
 
 /// The engine tool by which the model says that it only waits for the user.
 pub(super) const LISTEN: &str = "listen";

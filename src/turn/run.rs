@@ -13,7 +13,7 @@ use super::engine::Inner;
 use super::event::TurnEvent;
 use super::history::trimmed;
 use super::input::{Said, TurnInput};
-use super::offers::{LISTEN, Offered, Offers, SEARCH};
+use super::offers::{LISTEN, Offered, Offers};
 use super::responses::Response;
 use super::running::Cancel;
 use super::session;
@@ -21,12 +21,9 @@ use super::voice::Voice;
 use crate::conversation::{Event, Object, as_messages};
 use crate::dispatch::sleep;
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
-use crate::step::{Asked, Completion, Incoming, Preflight, complete, incoming, preflight};
+use crate::step::{Asked, Completion, Incoming, Preflight, SEARCH, complete, incoming, preflight};
 use crate::telemetry::{TURN, fails};
 use crate::tools::Utterance;
-
-/// How much of a hook's feedback the model is given, in characters.
-const FEEDBACK: usize = 2_000;
 
 /// How long tools of a cancelled turn have to unwind (Mantle's documentation, cancellation).
 const UNWINDING: Duration = Duration::from_millis(500);
@@ -219,7 +216,7 @@ impl Turn<'_> {
                 (text.filter(|text| !text.trim().is_empty()), calls)
             }
             Completion::Retry { feedback } => {
-                self.retry(iteration, &feedback);
+                self.retry(iteration, feedback);
                 return None;
             }
             Completion::RequestFailed => return Some(self.fails(Response::RequestHookError).await),
@@ -238,7 +235,7 @@ impl Turn<'_> {
         let calls = match preflight(voice.hooked(), calls).await {
             Preflight::Ready(calls) => calls,
             Preflight::Retry { feedback } => {
-                self.retry(iteration, &feedback);
+                self.retry(iteration, feedback);
                 return None;
             }
             Preflight::Failed => return Some(self.fails(Response::ToolCallHookError).await),
@@ -254,8 +251,8 @@ impl Turn<'_> {
         }
     }
 
-    fn retry(&mut self, iteration: u64, feedback: &str) {
-        self.feedback = Some(feedback.chars().take(FEEDBACK).collect());
+    fn retry(&mut self, iteration: u64, feedback: String) {
+        self.feedback = Some(feedback);
         self.voice.tell(TurnEvent::Retried { iteration });
     }
 

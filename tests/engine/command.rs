@@ -44,7 +44,7 @@ pub(crate) fn report(agent: &Path, input: &Path, options: &[&str]) -> (i32, Valu
 }
 
 /// Runs with this `hooks.py` over these lines.
-fn run(hooks: &str, lines: &[&str], options: &[&str]) -> (i32, Value) {
+pub(crate) fn run(hooks: &str, lines: &[&str], options: &[&str]) -> (i32, Value) {
     let agent =
         folder(&[("hooks.py", &format!("from rasa.mantle.hooks import *\n{hooks}")), ("in.jsonl", &lines.join("\n"))]);
     report(agent.path(), &agent.path().join("in.jsonl"), options)

@@ -10,6 +10,7 @@ mod isolating;
 mod loading;
 mod observing;
 mod registering;
+mod replaying;
 mod returning;
 mod scene;
 mod seed_modules;

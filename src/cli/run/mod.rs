@@ -1,6 +1,8 @@
 //! `tenterhook run`: plays recorded conversations through an agent's hooks and reports what each hook did.
 
+mod answer;
 mod diff;
+mod hooks;
 mod lines;
 mod output;
 mod player;

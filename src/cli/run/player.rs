@@ -3,21 +3,22 @@
 //! What a hook changes is what later points see. The order of points is that of a live turn.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use super::answer::RecordedAnswer;
 use super::diff::{Change, Place};
-use super::stored::{PlayedCall, passages_in, rebuilt, response_call, with_content};
+use super::hooks::PlayedHooks;
+use super::stored::{passages_in, stored, stored_result, with_content};
 use crate::agent::HookEngine;
-use crate::conversation::{ChannelInfo, Completion, Object, RecordedCall, Recording, TurnItem, text_of};
-use crate::hooks::{
-    IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, ModelRequestPayload, ModelResponsePayload,
-    ModifiablePayload, Outcome, OutgoingTextPayload, ToolCallPayload, ToolResultPayload, TurnFinishedPayload,
-    TurnStartedPayload, TurnStatus,
+use crate::conversation::{self, ChannelInfo, Object, Recording, TurnItem, text_of};
+use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
+use crate::step::{
+    Asked, Call, Completion, Hooked, Identity, Incoming, NOTHING_FOUND, Outgoing, Preflight, Query, SEARCH, complete,
+    incoming, outgoing, passages, preflight, query, result,
 };
-
-/// The engine tool whose recorded calls drive the knowledge points.
-const SEARCH_TOOL: &str = "search_knowledge";
+use crate::tools::ToolSpec;
 
 /// What came of one conversation.
 #[derive(Debug, Default)]
@@ -51,15 +52,15 @@ pub(super) async fn play(
     line: u64,
     diff: bool,
 ) -> Played {
+    let place = Place { line, conversation: sender_id.clone(), turn: 0 };
+    let channel = ChannelInfo { name: Some("recording".into()), metadata: Object::new() };
     let mut player = Player {
-        engine,
-        place: Place { line, conversation: sender_id.clone(), turn: 0 },
-        sender_id,
-        channel: ChannelInfo { name: Some("recording".into()), metadata: Object::new() },
-        tool_names: recording.tool_names,
+        hooks: PlayedHooks::new(engine, place, diff),
+        identity: Identity { sender_id, channel, ..Identity::default() },
+        tools: recording.tool_names.iter().map(|name| Arc::new(ToolSpec::new(name, "Recorded"))).collect(),
         history: recording.opening,
         feedback: None,
-        diff,
+        ids: AtomicUsize::default(),
         played: Played {
             messages: recording.messages,
             broken_arguments: recording.broken_arguments,
@@ -67,22 +68,21 @@ pub(super) async fn play(
         },
     };
     for (number, turn) in recording.turns.into_iter().enumerate() {
-        player.place.turn = number + 1;
+        player.hooks.place.turn = number + 1;
         player.turn(turn.user, turn.items).await;
     }
-    player.played
+    Played { changes: player.hooks.into_changes(), ..player.played }
 }
 
 struct Player<'a> {
-    engine: &'a HookEngine,
-    sender_id: String,
-    channel: ChannelInfo,
-    tool_names: Vec<String>,
+    hooks: PlayedHooks<'a>,
+    identity: Identity,
+    tools: Vec<Arc<ToolSpec>>,
     history: Vec<Arc<Object>>,
     /// What a retry tells the next model request; it is in no history.
     feedback: Option<String>,
-    diff: bool,
-    place: Place,
+    /// How many calls have been given an id.
+    ids: AtomicUsize,
     played: Played,
 }
 
@@ -92,21 +92,18 @@ enum Early {
     Failed,
 }
 
-/// Sets the identity that all payloads of a conversation share.
-macro_rules! identified {
-    ($player:expr, $payload:expr) => {{
-        let mut payload = $payload;
-        payload.channel = $player.channel.clone();
-        payload
-    }};
-}
-
 impl Player<'_> {
+    fn hooked(&self) -> Hooked<'_> {
+        Hooked { hooks: &self.hooks, identity: &self.identity, witness: &self.hooks }
+    }
+
     async fn turn(&mut self, user: Arc<Object>, items: Vec<TurnItem>) {
-        let turn_id = Some(format!("{}#{}", self.sender_id, self.place.turn));
-        let mut started = identified!(self, TurnStartedPayload::new(&self.sender_id));
+        let sender_id = &self.identity.sender_id;
+        let turn_id = Some(format!("{sender_id}#{}", self.hooks.place.turn));
+        let mut started = TurnStartedPayload::new(sender_id);
         started.turn_id.clone_from(&turn_id);
-        self.engine.observe_with_room(&started).await;
+        self.hooked().observe(&mut started);
+        self.hooks.hand_over().await;
         let mut left = items.iter().map(messages_in).sum();
         let end = self.play_turn(user, items, &mut left).await;
         // A retry that no further completion answered.
@@ -130,9 +127,10 @@ impl Player<'_> {
                 }
             }
         };
-        let mut finished = identified!(self, TurnFinishedPayload::new(&self.sender_id, status));
+        let mut finished = TurnFinishedPayload::new(&self.identity.sender_id, status);
         finished.turn_id = turn_id;
-        self.engine.observe_with_room(&finished).await;
+        self.hooked().observe(&mut finished);
+        self.hooks.hand_over().await;
     }
 
     async fn play_turn(&mut self, user: Arc<Object>, items: Vec<TurnItem>, left: &mut usize) -> Result<(), Early> {
@@ -144,9 +142,8 @@ impl Player<'_> {
             match item {
                 TurnItem::Aside(message) => self.history.push(message),
                 TurnItem::Completion(completion) => {
-                    self.request(iteration).await?;
+                    self.completion(completion, iteration).await?;
                     iteration += 1;
-                    self.completion(completion).await?;
                 }
             }
             *left -= messages;
@@ -155,178 +152,123 @@ impl Player<'_> {
     }
 
     /// The user's text; a message without text runs no hooks.
-    async fn incoming(&mut self, user: Arc<Object>) -> Result<Arc<Object>, Early> {
+    async fn incoming(&self, user: Arc<Object>) -> Result<Arc<Object>, Early> {
         let Some(text) = text_of(&user) else { return Ok(user) };
-        let payload = identified!(self, IncomingMessagePayload::new(&self.sender_id, text));
-        match self.pass(payload).await {
-            Outcome::Proceed { changed: false, .. } => Ok(user),
-            Outcome::Proceed { payload, .. } => Ok(Arc::new(with_content(&user, payload.text))),
-            Outcome::Reject { .. } | Outcome::Retry { .. } => Err(Early::Rejected),
-            Outcome::Failed(_) => Err(Early::Failed),
+        match incoming(self.hooked(), &text, None).await {
+            Incoming::Accepted(same) if same == text => Ok(user),
+            Incoming::Accepted(text) => Ok(Arc::new(with_content(&user, text))),
+            Incoming::Rejected { .. } => Err(Early::Rejected),
+            Incoming::Failed => Err(Early::Failed),
         }
     }
 
     /// The request that the recorded completion answers.
-    async fn request(&mut self, iteration: u64) -> Result<(), Early> {
+    fn asked(&mut self, iteration: u64) -> Asked {
         let mut messages = self.history.clone();
         if let Some(feedback) = self.feedback.take() {
             let note = json!({"role": "system", "content": feedback});
             messages.extend(note.as_object().cloned().map(Arc::new));
         }
-        let mut payload = identified!(self, ModelRequestPayload::new(&self.sender_id, messages));
-        payload.tool_names.clone_from(&self.tool_names);
-        payload.iteration = iteration;
-        match self.pass(payload).await {
-            Outcome::Failed(_) => Err(Early::Failed),
-            _ => Ok(()),
-        }
+        Asked { messages, tools: self.tools.clone(), iteration }
     }
 
-    async fn completion(&mut self, completion: Completion) -> Result<(), Early> {
-        let mut payload = identified!(self, ModelResponsePayload::new(&self.sender_id));
-        payload.text.clone_from(&completion.text);
-        payload.tool_calls = completion.calls.iter().map(response_call).collect();
-        let (payload, mut changed) = match self.pass(payload).await {
-            Outcome::Proceed { payload, changed, .. } => (payload, changed),
-            Outcome::Retry { feedback } => {
+    async fn completion(&mut self, completion: conversation::Completion, iteration: u64) -> Result<(), Early> {
+        let asked = self.asked(iteration);
+        // The same in every run: the report may show it.
+        let new_id = || format!("replayed_{}", self.ids.fetch_add(1, Ordering::Relaxed));
+        let answer = RecordedAnswer::new(completion, new_id);
+        let (mut text, calls) = match complete(self.hooked(), &answer, asked, None, &new_id).await {
+            Completion::Answered { text, calls, .. } => (text, calls),
+            Completion::Retry { feedback } => {
                 self.drop_completion(feedback);
                 return Ok(());
             }
-            Outcome::Reject { .. } => return Err(Early::Rejected),
-            Outcome::Failed(_) => return Err(Early::Failed),
+            Completion::RequestFailed => return Err(Early::Failed),
+            // An empty one was recorded: there is nothing in it for hooks, and what came after it is known.
+            Completion::NoAnswer(_) => {
+                self.history.push(answer.completion.message);
+                return Ok(());
+            }
         };
-        let Completion { message, calls: recorded, .. } = completion;
-        let mut calls = Vec::with_capacity(payload.tool_calls.len());
-        for call in &payload.tool_calls {
-            let mut call = PlayedCall::new(call);
-            if let Value::Object(arguments) = call.arguments.clone() {
-                let payload = identified!(self, ToolCallPayload::new(&self.sender_id, call.name.clone(), arguments));
-                match self.pass(payload).await {
-                    Outcome::Proceed { payload, changed: rewritten, .. } => {
-                        call.name = payload.tool_name;
-                        call.arguments = payload.arguments.into();
-                        changed |= rewritten;
-                    }
-                    Outcome::Retry { feedback } => {
-                        self.drop_completion(feedback);
-                        return Ok(());
-                    }
-                    Outcome::Reject { .. } => return Err(Early::Rejected),
-                    Outcome::Failed(_) => return Err(Early::Failed),
-                }
+        let mut calls = match self.preflight(calls).await {
+            Preflight::Ready(calls) => calls,
+            Preflight::Retry { feedback } => {
+                self.drop_completion(feedback);
+                return Ok(());
             }
-            calls.push(call);
-        }
-        let mut text = payload.text;
-        if let Some(spoken) = text.as_deref().filter(|text| !text.is_empty()) {
-            let payload = identified!(self, OutgoingTextPayload::new(&self.sender_id, spoken));
-            match self.pass(payload).await {
-                Outcome::Proceed { payload, changed: rewritten, .. } => {
-                    text = Some(payload.text);
-                    changed |= rewritten;
-                }
-                Outcome::Reject { .. } | Outcome::Retry { .. } => {
+            Preflight::Failed => return Err(Early::Failed),
+        };
+        if let Some(spoken) = text.as_deref().filter(|text| !text.trim().is_empty()) {
+            text = match outgoing(self.hooked(), spoken).await {
+                Outgoing::Say(text) => Some(text),
+                Outgoing::Rejected { .. } => {
                     self.played.rejected_texts += 1;
-                    text = None;
-                    changed = true;
+                    None
                 }
-                Outcome::Failed(_) => return Err(Early::Failed),
-            }
+            };
         }
         let mut results = Vec::new();
-        let mut recorded: Vec<Option<RecordedCall>> = recorded.into_iter().map(Some).collect();
+        let mut known = 0;
         for call in &mut calls {
-            let known = recorded.iter_mut().find(|known| known.as_ref().is_some_and(|known| known.id == call.id));
-            let Some(known) = known.and_then(Option::take) else {
+            let Some(place) = answer.place_of(&call.id) else {
                 self.played.made_up_calls += 1;
                 continue;
             };
-            let Some(result) = known.result else { continue };
-            let (result, rewritten) = self.result(call, result).await?;
-            changed |= rewritten;
-            results.push(result);
+            known += 1;
+            if let Some(message) = &answer.completion.calls[place].result {
+                results.push(self.result(call, Arc::clone(message)).await);
+            }
         }
-        self.played.removed_calls += recorded.into_iter().flatten().count();
-        if !changed {
-            self.history.push(message);
-        } else if text.is_some() || !calls.is_empty() {
-            self.history.push(Arc::new(rebuilt(&message, text.as_deref(), &calls)));
-        }
+        self.played.removed_calls += answer.completion.calls.len() - known;
+        self.history.extend(stored(&answer, text.as_deref(), &calls));
         self.history.extend(results);
         Ok(())
     }
 
-    /// A recorded tool message; the answer is the message as it is stored, and whether the call's arguments were rewritten.
-    async fn result(&mut self, call: &mut PlayedCall, message: Arc<Object>) -> Result<(Arc<Object>, bool), Early> {
+    /// The batch before anything of it runs. Calls whose arguments cannot be read meet no hooks.
+    async fn preflight(&self, calls: Vec<Call>) -> Preflight {
+        let (broken, whole): (Vec<_>, Vec<_>) =
+            calls.into_iter().enumerate().partition(|(_, call)| call.broken.is_some());
+        let (places, whole): (Vec<_>, Vec<_>) = whole.into_iter().unzip();
+        match preflight(self.hooked(), whole).await {
+            Preflight::Ready(whole) => {
+                let mut calls: Vec<_> = places.into_iter().zip(whole).chain(broken).collect();
+                calls.sort_by_key(|(place, _)| *place);
+                Preflight::Ready(calls.into_iter().map(|(_, call)| call).collect())
+            }
+            other => other,
+        }
+    }
+
+    /// A recorded tool message, as it is stored. What hooks take out of the arguments is out of the call as well.
+    async fn result(&self, call: &mut Call, message: Arc<Object>) -> Arc<Object> {
         let mut value = message.get("content").cloned().unwrap_or(Value::Null);
-        if call.name == SEARCH_TOOL {
-            self.search(call, &mut value).await?;
+        if call.tool_name == SEARCH {
+            self.search(call, &mut value).await;
         }
-        let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-        let payload = identified!(
-            self,
-            ToolResultPayload::new(&self.sender_id, call.name.clone(), arguments.clone(), value.clone())
-        );
-        let payload = match self.pass(payload).await {
-            Outcome::Proceed { payload, .. } => payload,
-            Outcome::Reject { .. } | Outcome::Retry { .. } => return Err(Early::Rejected),
-            Outcome::Failed(_) => return Err(Early::Failed),
-        };
-        let rewritten = payload.arguments != arguments;
-        if rewritten {
-            call.arguments = payload.arguments.into();
+        let left = result(self.hooked(), call, value, false).await;
+        if left.arguments != call.arguments {
+            (call.arguments, call.broken) = (left.arguments, None);
         }
-        if message.get("content") == Some(&payload.value) {
-            return Ok((message, rewritten));
-        }
-        let stored = match (message.get("content"), payload.value) {
-            // What was recorded as parts is stored as parts again.
-            (Some(Value::Array(_)), Value::Array(parts)) => {
-                let mut stored = Object::clone(&message);
-                stored.insert("content".into(), parts.into());
-                stored
-            }
-            (_, Value::String(text)) => with_content(&message, text),
-            (_, other) => with_content(&message, other.to_string()),
-        };
-        Ok((Arc::new(stored), rewritten))
+        stored_result(message, left.value)
     }
 
-    /// A recorded search: the query, then the passages. An empty query and an answer that is no list of passages run no hooks.
-    async fn search(&mut self, call: &PlayedCall, value: &mut Value) -> Result<(), Early> {
-        let query = call.arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-        if query.trim().is_empty() {
-            return Ok(());
-        }
-        let payload = identified!(self, KnowledgeQueryPayload::new(&self.sender_id, query));
-        let query = match self.pass(payload).await {
-            Outcome::Proceed { payload, .. } => payload.query,
-            // Closed means here: no search, and the model gets what it gets when nothing was found.
-            Outcome::Failed(_) | Outcome::Reject { .. } | Outcome::Retry { .. } => {
-                *value = "[]".into();
-                return Ok(());
+    /// A recorded search: the query, then the passages. An answer that is no list of passages runs no hooks.
+    async fn search(&self, call: &Call, value: &mut Value) {
+        let query = match query(self.hooked(), &call.arguments).await {
+            Query::Put(query) => query,
+            // What was answered then is known.
+            Query::Unasked(_) => return,
+            Query::Stopped(output) => {
+                *value = output.text().into();
+                return;
             }
         };
-        let Some(passages) = value.as_str().and_then(passages_in) else { return Ok(()) };
-        let payload = identified!(self, KnowledgeResultsPayload::new(&self.sender_id, query, passages));
-        if let Outcome::Proceed { payload, changed: true, .. } = self.pass(payload).await {
-            *value = json!(payload.passages).to_string().into();
+        let Some(found) = value.as_str().and_then(passages_in) else { return };
+        if let Some(left) = passages(self.hooked(), query, &found).await {
+            // A list as it was recorded, or what a model reads where nothing is left.
+            *value = if left.is_empty() { NOTHING_FOUND.into() } else { json!(left).to_string().into() };
         }
-        Ok(())
-    }
-
-    /// One point: its observers, then its modifier.
-    async fn pass<P: ModifiablePayload>(&mut self, payload: P) -> Outcome<P> {
-        self.engine.observe_with_room(&payload).await;
-        if !self.diff {
-            return self.engine.modify(payload).await;
-        }
-        let before = payload.clone().into_any();
-        let outcome = self.engine.modify(payload).await;
-        let hook = self.engine.registered(P::POINT).pop().map(|hook| hook.to_string()).unwrap_or_default();
-        let change = Change::of(&self.place, hook, &before, outcome.clone().map(P::into_any));
-        self.played.changes.extend(change);
-        outcome
     }
 
     fn drop_completion(&mut self, feedback: String) {

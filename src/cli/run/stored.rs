@@ -4,91 +4,82 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Arguments, Object, RecordedCall, text_of};
+use super::answer::RecordedAnswer;
+use crate::conversation::{Arguments, Object, RecordedCall, text_of_value};
+use crate::step::Call;
 
-/// A call as the hooks have left it.
-pub(super) struct PlayedCall {
-    pub(super) id: String,
-    pub(super) kind: Option<String>,
-    pub(super) name: String,
-    pub(super) arguments: Value,
-}
-
-impl PlayedCall {
-    /// Reads a call of a response payload; a hook may have made it.
-    pub(super) fn new(call: &Object) -> Self {
-        let text = |key| call.get(key).and_then(Value::as_str);
-        Self {
-            id: text("id").unwrap_or_default().to_owned(),
-            kind: text("type").map(str::to_owned),
-            name: text("tool_name").unwrap_or_default().to_owned(),
-            arguments: call.get("tool_args").cloned().unwrap_or_else(|| json!({})),
-        }
+/// The assistant message as it is stored after the hooks; `None`: they have left nothing of it.
+pub(super) fn stored(answer: &RecordedAnswer, text: Option<&str>, calls: &[Call]) -> Option<Arc<Object>> {
+    let recorded = &answer.completion;
+    let same_calls = calls.len() == recorded.calls.len()
+        && calls.iter().zip(answer.calls()).all(|(call, (id, recorded))| {
+            call.id == id && call.tool_name == recorded.name && has_arguments_of(call, recorded)
+        });
+    let same_text = text == recorded.text.as_deref();
+    if same_calls && same_text {
+        return Some(Arc::clone(&recorded.message));
     }
-}
-
-/// A recorded call as a response payload shows it.
-pub(super) fn response_call(call: &RecordedCall) -> Arc<Object> {
-    let arguments = match &call.arguments {
-        Arguments::Parsed(object) => Value::Object(object.clone()),
-        Arguments::Broken(text) => Value::String(text.clone()),
-    };
-    let mut shown = Object::new();
-    shown.insert("id".into(), call.id.clone().into());
-    shown.insert("tool_name".into(), call.name.clone().into());
-    shown.insert("tool_args".into(), arguments);
-    if let Some(kind) = &call.kind {
-        shown.insert("type".into(), kind.clone().into());
+    if text.is_none() && calls.is_empty() {
+        return None;
     }
-    Arc::new(shown)
-}
-
-/// The assistant message as it is stored after the hooks: what they left alone stays as it was recorded.
-pub(super) fn rebuilt(message: &Object, text: Option<&str>, calls: &[PlayedCall]) -> Object {
-    let mut stored = match (text, text_of(message)) {
-        (same, recorded) if same == recorded.as_deref() => message.clone(),
-        (Some(text), _) => with_content(message, text.to_owned()),
-        (None, _) => {
-            let mut stored = message.clone();
-            stored.insert("content".into(), Value::Null);
-            stored
+    let mut message = match text {
+        _ if same_text => Object::clone(&recorded.message),
+        Some(text) => with_content(&recorded.message, text.to_owned()),
+        None => {
+            let mut message = Object::clone(&recorded.message);
+            message.insert("content".into(), Value::Null);
+            message
         }
     };
-    let recorded = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let calls: Vec<_> = calls.iter().map(|call| rebuilt_call(recorded, call)).collect();
+    let calls: Vec<_> = calls.iter().map(|call| stored_call(answer, call)).collect();
     if calls.is_empty() {
-        stored.shift_remove("tool_calls");
+        message.shift_remove("tool_calls");
     } else {
-        stored.insert("tool_calls".into(), calls.into());
+        message.insert("tool_calls".into(), calls.into());
     }
-    stored
+    Some(Arc::new(message))
 }
 
-fn rebuilt_call(recorded: &[Value], call: &PlayedCall) -> Value {
-    let arguments = match &call.arguments {
-        Value::String(broken) => broken.clone(),
-        other => other.to_string(),
-    };
-    let Some(known) = recorded.iter().find(|known| known["id"] == *call.id) else {
+fn stored_call(answer: &RecordedAnswer, call: &Call) -> Value {
+    let arguments = call.broken.clone().unwrap_or_else(|| json!(call.arguments).to_string());
+    let recorded = answer.completion.message.get("tool_calls");
+    let known = answer.place_of(&call.id).and_then(|place| Some((recorded?.get(place)?, place)));
+    let Some((known, place)) = known else {
         return json!({
             "id": call.id,
             "type": call.kind.as_deref().unwrap_or("function"),
-            "function": {"name": call.name, "arguments": arguments},
+            "function": {"name": call.tool_name, "arguments": arguments},
         });
     };
     let mut stored = known.clone();
     let function = &mut stored["function"];
-    function["name"] = call.name.clone().into();
-    let same = match &function["arguments"] {
-        Value::String(text) => {
-            serde_json::from_str::<Value>(text).map_or(*text == arguments, |parsed| parsed == call.arguments)
-        }
-        other => *other == call.arguments,
-    };
-    if !same {
+    function["name"] = call.tool_name.clone().into();
+    if !has_arguments_of(call, &answer.completion.calls[place]) {
         function["arguments"] = arguments.into();
     }
     stored
+}
+
+/// Whether the call's arguments are those that were recorded, however they were written.
+fn has_arguments_of(call: &Call, recorded: &RecordedCall) -> bool {
+    match &recorded.arguments {
+        Arguments::Parsed(arguments) => call.broken.is_none() && call.arguments == *arguments,
+        Arguments::Broken(text) => call.broken.as_ref() == Some(text),
+    }
+}
+
+/// The tool message as it is stored after the hooks, which have left `value` of its content.
+pub(super) fn stored_result(message: Arc<Object>, value: Value) -> Arc<Object> {
+    match (message.get("content"), value) {
+        (Some(recorded), value) if *recorded == value => message,
+        // What was recorded as parts is stored as parts again.
+        (Some(Value::Array(_)), Value::Array(parts)) => {
+            let mut stored = Object::clone(&message);
+            stored.insert("content".into(), parts.into());
+            Arc::new(stored)
+        }
+        (_, value) => Arc::new(with_content(&message, text_of_value(&value))),
+    }
 }
 
 /// The message with another text; the parts of a list that are no text stay.
