@@ -190,7 +190,7 @@ impl Player<'_> {
                 return Ok(());
             }
         };
-        let mut calls = match self.preflight(calls).await {
+        let mut calls = match preflight(self.hooked(), calls).await {
             Preflight::Ready(calls) => calls,
             Preflight::Retry { feedback } => {
                 self.drop_completion(feedback);
@@ -223,21 +223,6 @@ impl Player<'_> {
         self.history.extend(stored(&answer, text.as_deref(), &calls));
         self.history.extend(results);
         Ok(())
-    }
-
-    /// The batch before anything of it runs. Calls whose arguments cannot be read meet no hooks.
-    async fn preflight(&self, calls: Vec<Call>) -> Preflight {
-        let (broken, whole): (Vec<_>, Vec<_>) =
-            calls.into_iter().enumerate().partition(|(_, call)| call.broken.is_some());
-        let (places, whole): (Vec<_>, Vec<_>) = whole.into_iter().unzip();
-        match preflight(self.hooked(), whole).await {
-            Preflight::Ready(whole) => {
-                let mut calls: Vec<_> = places.into_iter().zip(whole).chain(broken).collect();
-                calls.sort_by_key(|(place, _)| *place);
-                Preflight::Ready(calls.into_iter().map(|(_, call)| call).collect())
-            }
-            other => other,
-        }
     }
 
     /// A recorded tool message, as it is stored. What hooks take out of the arguments is out of the call as well.
