@@ -92,9 +92,9 @@ $(VENV)-model/.served: tests/model/requirements.txt | needs
 needs:
 	@tests/needs.sh $(PYTHON)
 
-$(VENV)/.ready: tests/requirements.txt | needs
+$(VENV)/.ready: tests/requirements.txt tests/providers/requirements.txt | needs
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(filter %.txt,$^))
 	@touch $@
 
 $(VENV)-%/.ready: tests/requirements.txt | needs

@@ -55,7 +55,8 @@ pub use hooks::{
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
 pub use providers::{
-    Chunking, OpenAiModel, OpenAiSettings, RecordedConversation, References, SettingsError, SqliteError, SqliteStore,
+    Chunking, McpError, McpServerConfig, McpServers, McpTransport, OpenAiModel, OpenAiSettings, RecordedConversation,
+    References, SettingsError, SqliteError, SqliteStore,
 };
 pub use python::Error as PythonError;
 pub use step::{

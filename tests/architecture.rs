@@ -162,8 +162,9 @@ fn every_promise_of_tools_and_skills_has_its_test_and_every_test_of_skills_its_p
     let missing: Vec<_> = named.iter().filter(|name| !tests.contains(name)).collect();
     assert_eq!(missing, Vec::<&String>::new());
     let tests_of = |file| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engine").join(file));
-    let skills =
-        ["skills.rs", "sessions.rs", "unhooked.rs", "hostile_tools.rs"].map(|file| tests_of(file).unwrap()).concat();
+    let skills = ["skills.rs", "serving.rs", "sessions.rs", "unhooked.rs", "hostile_tools.rs"]
+        .map(|file| tests_of(file).unwrap())
+        .concat();
     let of_skills = tests.iter().filter(|name| name.len() > 24 && skills.contains(&format!("fn {name}(")));
     let unnamed: Vec<_> = of_skills.filter(|name| !named.contains(name)).collect();
     assert_eq!(unnamed, Vec::<&String>::new());

@@ -82,6 +82,9 @@ pub enum Error {
     /// The model's settings cannot be used.
     #[error(transparent)]
     Model(#[from] crate::providers::SettingsError),
+    /// A server that skills import tools from is not there, or does not have them.
+    #[error(transparent)]
+    Server(#[from] crate::providers::McpError),
     /// A file of the configuration cannot be read.
     #[error(transparent)]
     Config(#[from] super::config::ConfigError),

@@ -8,6 +8,7 @@ mod discovery;
 mod engine;
 mod error;
 mod hosting;
+mod serving;
 mod settings;
 mod tooling;
 mod turning;

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::engine::{HookEngine, LoadedHooks, Run};
+use super::serving::Served;
 use crate::conversation::Object;
 use crate::dispatch::{Answer, Registered, Withdraw};
 use crate::hooks::{AnyPayload, FailureCause, Payload as _, ToolCallPayload};
@@ -31,14 +32,17 @@ pub(super) struct LoadedTool {
 
 /// The tools of an engine's agent.
 pub(super) struct AgentTools {
-    pub(super) engine: Arc<HookEngine>,
+    /// What runs the agent's own modules, where it has any.
+    pub(super) engine: Option<Arc<HookEngine>>,
     /// The tools at the root that each skill imports.
     pub(super) imports: HashMap<String, Vec<String>>,
+    /// The servers, and what each skill imports from them.
+    pub(super) served: Served,
 }
 
 impl AgentTools {
     fn those(&self, wanted: impl Fn(&LoadedTool) -> bool) -> Vec<Arc<dyn Tool>> {
-        let loaded = self.engine.loaded();
+        let Some(loaded) = self.engine.as_ref().map(|engine| engine.loaded()) else { return Vec::new() };
         let tool = |(index, tool): (usize, &LoadedTool)| {
             Arc::new(AgentTool { spec: Arc::clone(&tool.spec), loaded: Arc::clone(&loaded), index }) as Arc<dyn Tool>
         };
@@ -58,7 +62,7 @@ impl Toolbox for AgentTools {
         let hidden = |name: &str| own.iter().any(|tool| tool.spec().name == name);
         let shared =
             self.those(|tool| tool.skill.is_none() && imports.contains(&tool.spec.name) && !hidden(&tool.spec.name));
-        own.iter().cloned().chain(shared).collect()
+        own.iter().cloned().chain(shared).chain(self.served.of_skill(skill)).collect()
     }
 
     fn timeout(&self) -> Duration {

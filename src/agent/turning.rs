@@ -11,6 +11,7 @@ use super::config::{self, AgentConfig, KnownTools};
 use super::discovery;
 use super::engine::HookEngine;
 use super::error::Error;
+use super::serving::{Served, serving};
 use super::tooling::AgentTools;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::providers::{References, SqliteStore};
@@ -101,7 +102,7 @@ impl AgentLoader {
         } else {
             None
         };
-        let tools = hooks.as_ref().map(|hooks| known_tools(hooks, &config)).unwrap_or_default();
+        let tools = known_tools(hooks.as_deref(), &config);
         let told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
         let new = |problem: &Diagnostic| !told.contains(&problem.to_string());
         warnings.extend(config.check_references(&tools).into_iter().filter(new));
@@ -118,6 +119,8 @@ impl AgentLoader {
         references.refresh().map_err(Error::References)?;
         let folder = root.file_name().map(|name| name.to_string_lossy().into_owned());
         let imports = imports(&config);
+        // A recording answers for all tools.
+        let served = if recorded { Served::default() } else { serving(&config)? };
         let skills: Vec<_> = config.skills.iter().filter(|skill| !skill.disabled).cloned().collect();
         let skills = SkillSet { skills, project: config.memory.clone() };
         let mut builder = TurnEngineBuilder::new(model)
@@ -137,10 +140,9 @@ impl AgentLoader {
             builder = builder.store(SqliteStore::open(file)?);
         }
         if let Some(hooks) = &hooks {
-            builder = builder
-                .hooks(Arc::<HookEngine>::clone(hooks))
-                .toolbox(AgentTools { engine: Arc::clone(hooks), imports });
+            builder = builder.hooks(Arc::<HookEngine>::clone(hooks));
         }
+        builder = builder.toolbox(AgentTools { engine: hooks.clone(), imports, served });
         if let Some(toolbox) = toolbox {
             builder = builder.toolbox(toolbox);
         }
@@ -158,14 +160,15 @@ fn refuse(root: &Path, found: &mut Vec<Diagnostic>) -> Result<(), Error> {
 }
 
 /// The tools that the agent's modules have, by where they lie.
-fn known_tools(hooks: &HookEngine, config: &AgentConfig) -> KnownTools {
-    let loaded = hooks.loaded();
+fn known_tools(hooks: Option<&HookEngine>, config: &AgentConfig) -> KnownTools {
+    let loaded = hooks.map(HookEngine::loaded);
     let names = |skill: Option<&str>| -> BTreeSet<String> {
-        let those = loaded.tools.iter().filter(|tool| tool.skill.as_deref() == skill);
+        let tools = loaded.iter().flat_map(|loaded| &loaded.tools);
+        let those = tools.filter(|tool| tool.skill.as_deref() == skill);
         those.map(|tool| tool.spec.name.clone()).collect()
     };
     let local = config.skills.iter().map(|skill| (skill.id.clone(), names(Some(&skill.id)))).collect();
-    KnownTools { shared: Some(names(None)), local, servers: None }
+    KnownTools { shared: Some(names(None)), local, servers: Some(config.server_names()) }
 }
 
 /// The tools at the agent's root that each skill imports.

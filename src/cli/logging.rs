@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 
 use tracing::Level;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
@@ -18,6 +18,8 @@ use crate::telemetry::{EXPORT, export};
 pub(super) fn start(global: &Global, worker: bool) -> Option<export::Guard> {
     // What a worker's calls come to, and what it loads, the engine on the other side tells.
     let level = if worker { LevelFilter::ERROR } else { LevelFilter::from_level(level(global)) };
+    // The protocol's library logs whole messages, and with them what is never to stand in a log.
+    let level = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let lines = match global.log_format {
         LogFormat::Text => lines.with_target(false).boxed(),

@@ -1,5 +1,6 @@
 //! What a turn needs of the world: models, a store on disk, an index of references.
 
+mod mcp;
 mod openai;
 mod recorded;
 mod references;
@@ -8,6 +9,7 @@ mod replay_tests;
 mod scripted;
 mod sqlite;
 
+pub use mcp::{McpError, McpServerConfig, McpServers, McpTransport};
 pub use openai::{OpenAiModel, OpenAiSettings, SettingsError};
 pub use recorded::RecordedConversation;
 pub(crate) use recorded::requested;

@@ -14,6 +14,7 @@ mod replaying;
 mod returning;
 mod scene;
 mod seed_modules;
+mod serving;
 mod sessions;
 mod signalling;
 mod skills;

@@ -14,6 +14,7 @@ use tenterhook::{
 use crate::agents::{environment, folder};
 
 /// Gives its answers one after the other.
+#[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) left: Arc<Mutex<VecDeque<ModelReply>>>,
     pub(crate) requests: Arc<Mutex<Vec<ModelRequest>>>,

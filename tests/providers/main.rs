@@ -2,6 +2,7 @@
 
 mod collector;
 mod exporting;
+mod mcp;
 mod openai;
 mod server;
 mod turning;

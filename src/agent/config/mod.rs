@@ -46,13 +46,13 @@ pub(crate) use integrations::LlmConfig;
 pub(crate) use model::ModelConfig;
 pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;
-pub(crate) use servers::ServerConfig;
+pub(crate) use servers::{Reached, ServerConfig};
 pub(crate) use variables::Variables;
 
 use crate::check::ToolModule;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::providers::Chunking;
-use crate::skill::{Import, MemorySchema, References, Referent, Skill};
+use crate::skill::{MemorySchema, References, Skill};
 use references::Known;
 use report::{Field, Report};
 use sections::{AGENT_FILE, INTEGRATIONS_FILE, RESPONSES_FILE};
@@ -107,18 +107,7 @@ impl AgentConfig {
     /// What is wrong in what the files name of each other, as far as `tools` are known.
     pub(crate) fn check_references(&self, tools: &KnownTools) -> Vec<Diagnostic> {
         let files = self.skills.iter().map(|skill| &skill.references).chain([&self.responses.references]);
-        let mut found = self.check_files(tools, files);
-        for skill in &self.skills {
-            let mut report = Report::new(&skill.references.file);
-            let imports =
-                skill.references.all.iter().filter(|of| matches!(of.to, Referent::Import(Import::Mcp { .. })));
-            for import in imports {
-                let message = format!("`{}` is not offered: MCP servers are not asked yet", import.shown);
-                report.warning("unsupported-import", import.place, message, None);
-            }
-            found.extend(report.finish());
-        }
-        found
+        self.check_files(tools, files)
     }
 
     /// As [`AgentConfig::check_references`], of these files.

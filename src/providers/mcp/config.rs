@@ -1,0 +1,148 @@
+//! Where a server is, and how long it may take.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server that speaks the Model Context Protocol.
+#[derive(Clone, PartialEq, Eq)]
+pub struct McpServerConfig {
+    /// Its name: that of `mcp/<name>:<tool>`, of events, errors and logs.
+    pub name: String,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// How long a call of its tools may take; `None`: as the agent says. Whoever calls keeps it ([`Tool::timeout`](crate::tools::Tool)).
+    pub tool_timeout: Option<Duration>,
+    /// How long it may take to connect to it and to list its tools, the first time and each time after: 10 s.
+    pub connect_timeout: Duration,
+    /// The longest message that is read of it, in bytes: 8 MB. A result that is longer is the account of a failure.
+    pub longest_message: usize,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum McpTransport {
+    /// Streamable HTTP.
+    Http {
+        /// Its address, such as `https://tools.test/mcp`.
+        url: String,
+        /// What is sent as a bearer token; white space around it is cut, and an empty one is none.
+        token: Option<String>,
+    },
+    /// A process that is started, and that is spoken to by its standard input and output.
+    ///
+    /// Of our environment it has `HOME`, `PATH` and the like, never the keys of models: what more it needs stands in `env`.
+    Stdio {
+        /// The program, found as a shell would find it.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Further variables of its environment.
+        env: Vec<(String, String)>,
+        /// The folder that it is started in; `None`: ours.
+        cwd: Option<PathBuf>,
+    },
+}
+
+impl McpServerConfig {
+    /// A server, everything else as documented.
+    pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            tool_timeout: None,
+            connect_timeout: Duration::from_secs(10),
+            longest_message: 8_000_000,
+        }
+    }
+
+    /// A server at an address.
+    pub fn http(name: impl Into<String>, url: impl Into<String>, token: Option<String>) -> Self {
+        Self::new(name, McpTransport::Http { url: url.into(), token })
+    }
+
+    /// A server that is started.
+    pub fn stdio(name: impl Into<String>, command: impl Into<String>, args: Vec<String>) -> Self {
+        Self::new(name, McpTransport::Stdio { command: command.into(), args, env: Vec::new(), cwd: None })
+    }
+
+    /// A text about the server without what is secret.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.secrets().filter(|secret| secret.len() >= 4) {
+            text = text.replace(secret, "[secret]");
+        }
+        text
+    }
+
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let (token, env) = match &self.transport {
+            McpTransport::Http { token, .. } => (token.as_deref().map(str::trim), &[][..]),
+            McpTransport::Stdio { env, .. } => (None, env.as_slice()),
+        };
+        token.into_iter().chain(env.iter().map(|(_, value)| value.as_str()))
+    }
+}
+
+impl McpTransport {
+    /// Where the server is, for people: never with a query, which may hold a key.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Http { url, .. } => match reqwest::Url::parse(url.trim()) {
+                Ok(url) if url.has_host() => url.origin().ascii_serialization() + url.path(),
+                _ => "an address that cannot be read".to_owned(),
+            },
+            Self::Stdio { command, .. } => command.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for McpServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServerConfig")
+            .field("name", &self.name)
+            .field("transport", &self.transport)
+            .field("tool_timeout", &self.tool_timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("longest_message", &self.longest_message)
+            .finish()
+    }
+}
+
+impl fmt::Debug for McpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http { .. } => f.debug_struct("Http").field("url", &self.place()).finish_non_exhaustive(),
+            // A key may stand among the arguments as well.
+            Self::Stdio { command, args, env, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("args", &args.len())
+                .field("env", &env.iter().map(|(name, _)| name).collect::<Vec<_>>())
+                .field("cwd", cwd)
+                .finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let http = McpServerConfig::http("a", "https://me:key1@a.test:81/mcp?key=key2#key3", Some("key4".into()));
+        let mut stdio = McpServerConfig::stdio("b", "server", vec!["--key=key5".into()]);
+        let McpTransport::Stdio { env, .. } = &mut stdio.transport else { unreachable!() };
+        env.push(("NAME".into(), "key6".into()));
+        assert_eq!(
+            [format!("{:?}", http.transport), format!("{:?}", stdio.transport)],
+            [
+                "Http { url: \"https://a.test:81/mcp\", .. }",
+                "Stdio { command: \"server\", args: 1, env: [\"NAME\"], cwd: None }"
+            ]
+        );
+        assert_eq!(http.without_secrets("key4 is wrong"), "[secret] is wrong");
+        assert_eq!(stdio.without_secrets("NAME=key6"), "NAME=[secret]");
+    }
+}
