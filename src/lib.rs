@@ -33,6 +33,7 @@ mod dispatch;
 mod extension;
 mod hooks;
 mod providers;
+mod quickapp;
 mod python;
 mod skill;
 mod step;

@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 10] = [
     &["telemetry"],
     &["dispatch", "check", "tools", "condition"],
     &["step", "skill"],
-    &["turn"],
+    &["turn", "quickapp"],
     &["python", "worker", "providers"],
     &["agent"],
     &["cli"],

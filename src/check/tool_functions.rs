@@ -82,8 +82,7 @@ pub(super) fn modules(project: &Project, names: &Names<'_>, tools: &[ToolFunctio
             Lies::AtRoot | Lies::InLib => None,
         };
         let tools = if has_tools { tools_of(project, names, tools, index) } else { Some(Vec::new()) };
-        let named = named(names, module, index);
-        Some(ToolModule { file: module.file.clone(), skill, tools, named })
+        Some(ToolModule { file: module.file.clone(), skill, tools, named: named(names, module, index) })
     };
     project.modules.iter().enumerate().filter_map(of).collect()
 }
