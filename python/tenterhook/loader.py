@@ -41,6 +41,9 @@ NEVER_OWN = frozenset({*sys.stdlib_module_names, "rasa", "tenterhook"})
 #: The folders that an agent is made of.
 ALWAYS_OWN = frozenset({"hooks", "lib", "tools", "skills"})
 
+#: In the place of a tool module: templates are to be there as well.
+TEMPLATES = "<templates>"
+
 _loads = itertools.count()
 
 
@@ -68,12 +71,17 @@ def load(
         with decorated_during() as decorated:
             modules = imported(files)
             agent.import_init(problems)
-            tool_modules = imported(tool_files)
+            tool_modules = imported([file for file in tool_files if str(file) != TEMPLATES])
         tools: list[FoundTool] = []
+        if len(tool_modules) < len(tool_files) and TEMPLATES in map(str, tool_files):
+            from tenterhook.templates.calling import template_tool
+
+            tools.append(template_tool())
         if tool_modules:
             from tenterhook.tooling import find_tools
 
-            tools, wrong = find_tools(agent.root, tool_modules)
+            found, wrong = find_tools(agent.root, tool_modules)
+            tools.extend(found)
             problems.extend(wrong)
         return register(agent.root, modules, decorated, problems), tools, agent.unload
     except BaseException:

@@ -22,6 +22,9 @@ use crate::worker::{self, WorkerCommand};
 /// How long the import of an agent's modules may take unless the builder says otherwise.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// In the place of a tool module's path: what renders templates (`tenterhook.loader`).
+pub(super) const TEMPLATES: &str = "<templates>";
+
 /// What the static check of a load may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaticCheck {
@@ -64,6 +67,8 @@ pub struct HookEngineBuilder {
     lost: Option<GiveUp>,
     /// How long a tool may take, where the agent's tools are loaded as well.
     tools: Option<Duration>,
+    templates: bool,
+    only_templates: bool,
 }
 
 impl HookEngineBuilder {
@@ -83,6 +88,8 @@ impl HookEngineBuilder {
             worker_flags: Vec::new(),
             lost: None,
             tools: None,
+            templates: false,
+            only_templates: false,
         }
     }
 
@@ -192,6 +199,18 @@ impl HookEngineBuilder {
         self
     }
 
+    /// Loads what renders templates as well; only together with tools.
+    pub(super) fn templates(mut self) -> Self {
+        self.templates = true;
+        self
+    }
+
+    /// Loads what renders templates and nothing of the agent.
+    pub(super) fn only_templates(mut self) -> Self {
+        (self.tools, self.only_templates) = (Some(TOOL_TIMEOUT), true);
+        self
+    }
+
     /// Hears, in a worker, that the process has to be given up.
     pub(super) fn lost(mut self, lost: GiveUp) -> Self {
         self.lost = Some(lost);
@@ -212,9 +231,16 @@ impl HookEngineBuilder {
 
     pub(super) fn load_hooks(&self, root: &Path) -> Result<LoadedHooks, Error> {
         let settings = Settings::near(root)?;
+        if self.only_templates {
+            let modules = Admitted::unchecked(root, Vec::new()).with_tools(vec![PathBuf::from(TEMPLATES)]);
+            return self.load_here(root, modules, Vec::new());
+        }
         let (modules, warnings) = self.admitted(root, &settings)?;
         let modules = match self.tools {
-            Some(_) => modules.with_tools(discovery::tool_modules(root)?),
+            Some(_) => {
+                let templates = self.templates.then(|| PathBuf::from(TEMPLATES));
+                modules.with_tools(discovery::tool_modules(root)?.into_iter().chain(templates).collect())
+            }
             None => modules,
         };
         match self.isolation.or(settings.isolation).unwrap_or_default() {

@@ -1,6 +1,7 @@
 //! A folder on disk becomes a ready engine.
 
 mod answering;
+mod app_tools;
 mod builder;
 mod checking;
 mod config;
@@ -10,6 +11,7 @@ mod error;
 mod hosting;
 mod serving;
 mod settings;
+mod templates;
 mod tooling;
 mod turning;
 

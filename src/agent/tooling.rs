@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
+use super::builder::TEMPLATES;
 use super::engine::{HookEngine, LoadedHooks, Run};
 use super::serving::Served;
 use crate::conversation::Object;
@@ -30,6 +31,25 @@ pub(super) struct LoadedTool {
     pub(super) runs: Arc<Registered<PyHandler>>,
 }
 
+/// The tools of an engine's modules that fit.
+fn those(engine: &HookEngine, wanted: impl Fn(&LoadedTool) -> bool) -> Vec<Arc<dyn Tool>> {
+    let loaded = engine.loaded();
+    let tool = |(index, tool): (usize, &LoadedTool)| {
+        Arc::new(AgentTool { spec: Arc::clone(&tool.spec), loaded: Arc::clone(&loaded), index }) as Arc<dyn Tool>
+    };
+    loaded.tools.iter().enumerate().filter(|(_, tool)| wanted(tool)).map(tool).collect()
+}
+
+/// The tools at an agent's root.
+pub(super) fn root_tools(engine: &Arc<HookEngine>) -> Vec<Arc<dyn Tool>> {
+    those(engine, |tool| tool.skill.is_none())
+}
+
+/// What renders templates, where the load was asked for it.
+pub(super) fn template_tool(engine: &Arc<HookEngine>) -> Option<Arc<dyn Tool>> {
+    those(engine, |tool| tool.spec.name == TEMPLATES).pop()
+}
+
 /// The tools of an engine's agent.
 pub(super) struct AgentTools {
     /// What runs the agent's own modules, where it has any.
@@ -42,11 +62,7 @@ pub(super) struct AgentTools {
 
 impl AgentTools {
     fn those(&self, wanted: impl Fn(&LoadedTool) -> bool) -> Vec<Arc<dyn Tool>> {
-        let Some(loaded) = self.engine.as_ref().map(|engine| engine.loaded()) else { return Vec::new() };
-        let tool = |(index, tool): (usize, &LoadedTool)| {
-            Arc::new(AgentTool { spec: Arc::clone(&tool.spec), loaded: Arc::clone(&loaded), index }) as Arc<dyn Tool>
-        };
-        loaded.tools.iter().enumerate().filter(|(_, tool)| wanted(tool)).map(tool).collect()
+        self.engine.as_ref().map(|engine| those(engine, wanted)).unwrap_or_default()
     }
 }
 

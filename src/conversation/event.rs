@@ -219,6 +219,11 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
     messages
 }
 
+/// A message in the form of the Chat Completions interface.
+pub(crate) fn message(role: &str, content: &str) -> Arc<Object> {
+    Arc::new(Object::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))
+}
+
 /// A result as the model reads it: a text as it is, else the text of the JSON document.
 pub(crate) fn text_of_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)

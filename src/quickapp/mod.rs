@@ -3,7 +3,10 @@
 mod app;
 mod call_id;
 mod context;
+mod engine;
+mod event;
 mod fallback;
+mod hook;
 mod names;
 mod pair;
 #[cfg(test)]
@@ -11,6 +14,22 @@ mod pair_tests;
 mod placing;
 #[cfg(test)]
 mod placing_tests;
+mod request;
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod testing;
+mod tools;
 mod ttl;
+
+pub(crate) use app::{
+    App, AppHook, COMPLETION_TIMEOUT, HookEvent, MAX_ITERATIONS, START_TIMEOUT, ToolSet, ToolSetKind,
+};
+pub(crate) use engine::Parts;
+pub use engine::{QuickApp, RequestInput, RequestStream};
+pub use event::{RequestEvent, RequestStatus};
+pub(crate) use fallback::{FallbackConfiguration, Strategy, Trigger};
+pub(crate) use hook::Templates;
+pub(crate) use names::function_name;
+pub(crate) use placing::Frequency;
+pub(crate) use tools::{AppTool, AppTools, ToolSource};

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::history::trimmed;
 use super::offers::AFTER_SETTING;
-use super::run::{Turn, message, reminder};
+use super::run::{Turn, reminder};
 use super::skills::{EngineTool, State, focus, replayed_from, settable};
 use super::voice::Voice;
-use crate::conversation::{Event, Object, as_messages};
+use crate::conversation::{Event, Object, as_messages, message};
 use crate::step::{Asked, Completion, complete};
 use crate::tools::ToolOutput;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::history::trimmed;
-use super::run::{Turn, message};
+use super::run::Turn;
 use super::skills::SkillSet;
-use crate::conversation::{Event, Object, as_messages};
+use crate::conversation::{Event, Object, as_messages, message};
 use crate::step::{ModelReply, ask_unseen};
 use crate::telemetry::TURN;
 

@@ -18,7 +18,7 @@ use super::responses::Response;
 use super::running::Cancel;
 use super::session;
 use super::voice::Voice;
-use crate::conversation::{Event, Object, as_messages};
+use crate::conversation::{Event, Object, as_messages, message};
 use crate::dispatch::sleep;
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{Asked, Completion, Incoming, Preflight, SEARCH, complete, incoming, preflight};
@@ -274,8 +274,4 @@ fn below(system: &Arc<Object>, prompt: &str) -> Arc<Object> {
         Some(text) if !prompt.is_empty() => message("system", &format!("{text}\n\n{prompt}")),
         _ => Arc::clone(system),
     }
-}
-
-pub(super) fn message(role: &str, content: &str) -> Arc<Object> {
-    Arc::new(Object::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))
 }

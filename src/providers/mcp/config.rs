@@ -13,6 +13,8 @@ pub struct McpServerConfig {
     pub transport: McpTransport,
     /// How long a call of its tools may take; `None`: as the agent says. Whoever calls keeps it ([`Tool::timeout`](crate::tools::Tool)).
     pub tool_timeout: Option<Duration>,
+    /// Whether all of its tools are wanted, those too that it gets later, and not only those that are named; no.
+    pub all_tools: bool,
     /// How long it may take to connect to it and to list its tools, the first time and each time after: 10 s.
     pub connect_timeout: Duration,
     /// The longest message that is read of it, in bytes: 8 MB. A result that is longer is the account of a failure.
@@ -51,6 +53,7 @@ impl McpServerConfig {
             name: name.into(),
             transport,
             tool_timeout: None,
+            all_tools: false,
             connect_timeout: Duration::from_secs(10),
             longest_message: 8_000_000,
         }
@@ -103,6 +106,7 @@ impl fmt::Debug for McpServerConfig {
             .field("name", &self.name)
             .field("transport", &self.transport)
             .field("tool_timeout", &self.tool_timeout)
+            .field("all_tools", &self.all_tools)
             .field("connect_timeout", &self.connect_timeout)
             .field("longest_message", &self.longest_message)
             .finish()

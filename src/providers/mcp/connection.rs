@@ -50,7 +50,8 @@ type Attempt = Shared<BoxFuture<'static, Option<Arc<Session>>>>;
 impl Connection {
     /// Connects to a server for the first time, and sees whether it has all that is wanted of it.
     pub(super) async fn open(config: McpServerConfig, wanted: &[&str], runtime: Handle) -> Result<Arc<Self>, McpError> {
-        let listing = Arc::new(Listing::of(&config.name, wanted));
+        let listing = if config.all_tools { Listing::of_all(&config.name) } else { Listing::of(&config.name, wanted) };
+        let listing = Arc::new(listing);
         let listener = Listener::new(Arc::clone(&listing), config.connect_timeout);
         let (session, names) = Session::open(&config, listener).await?;
         if let Some(missing) = wanted.iter().find(|wanted| !names.iter().any(|name| name == *wanted)) {

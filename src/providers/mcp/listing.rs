@@ -21,6 +21,8 @@ const MOST_PAGES: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Listing {
     server: String,
+    /// Whether all tools are wanted, those too that the server gets later.
+    all: bool,
     wanted: RwLock<Vec<Wanted>>,
     /// The number of the newest session: what an older one hears is old.
     newest: AtomicU64,
@@ -32,19 +34,30 @@ struct Wanted {
     is_there: bool,
 }
 
+impl Wanted {
+    /// A tool of which nothing has been heard.
+    fn unknown(name: &str) -> Self {
+        let (name, parameters) = (name.to_owned(), crate::conversation::Object::new());
+        Self { spec: Arc::new(ToolSpec { name, description: String::new(), parameters }), is_there: false }
+    }
+}
+
 impl Listing {
     /// Nothing has been heard of these tools yet.
     pub(super) fn of(server: &str, wanted: &[&str]) -> Self {
-        let unknown = |name: &&str| Wanted {
-            spec: Arc::new(ToolSpec {
-                name: (*name).to_owned(),
-                description: String::new(),
-                parameters: crate::conversation::Object::new(),
-            }),
-            is_there: false,
-        };
-        let wanted = RwLock::new(wanted.iter().map(unknown).collect());
-        Self { server: server.to_owned(), wanted, newest: AtomicU64::new(0) }
+        let wanted = RwLock::new(wanted.iter().map(|name| Wanted::unknown(name)).collect());
+        Self { server: server.to_owned(), all: false, wanted, newest: AtomicU64::new(0) }
+    }
+
+    /// All tools are wanted.
+    pub(super) fn of_all(server: &str) -> Self {
+        Self { all: true, ..Self::of(server, &[]) }
+    }
+
+    /// The tools that the server has and that are wanted.
+    pub(super) fn names(&self) -> Vec<String> {
+        let wanted = self.wanted.read().unwrap_or_else(PoisonError::into_inner);
+        wanted.iter().filter(|wanted| wanted.is_there).map(|wanted| wanted.spec.name.clone()).collect()
     }
 
     /// What the server last said of a tool, though it may have lost it since.
@@ -67,6 +80,12 @@ impl Listing {
         let mut wanted = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
         if self.newest.load(Ordering::Acquire) != session {
             return;
+        }
+        if self.all {
+            // In the server's order; what it had before keeps its value below.
+            let known = std::mem::take(&mut *wanted);
+            let of = |told: &Told| known.iter().find(|wanted| wanted.spec.name == told.name).cloned();
+            *wanted = told.iter().map(|told| of(told).unwrap_or_else(|| Wanted::unknown(&told.name))).collect();
         }
         for wanted in &mut *wanted {
             let told = told.iter().find(|told| told.name == wanted.spec.name);

@@ -93,6 +93,12 @@ impl McpServers {
         told.recv().unwrap_or_else(|_| Err(McpError::Thread { reason: "it has ended".to_owned() }))
     }
 
+    /// The names of the tools that a server has now and that are wanted, in its order.
+    pub fn names(&self, server: &str) -> Vec<String> {
+        let connection = self.connections.iter().find(|connection| connection.config.name == server);
+        connection.map(|connection| connection.listing.names()).unwrap_or_default()
+    }
+
     /// A tool as its server describes it now; `None`: it was not wanted. Where the description changes, this gives another tool, and the one
     /// that was given before stays as it was.
     pub fn tool(&self, server: &str, tool: &str) -> Option<Arc<dyn Tool>> {

@@ -1,0 +1,73 @@
+//! The tools of a Quick App: those of servers, by names that tell their set, and Python tools beside the manifest.
+
+use std::sync::Arc;
+
+use super::engine::HookEngine;
+use super::tooling::root_tools;
+use crate::providers::McpServers;
+use crate::quickapp::{AppTool, AppTools, FallbackConfiguration, ToolSet, ToolSetKind, ToolSource, function_name};
+use crate::telemetry::LOAD;
+use crate::tools::{Tool, ToolSpec};
+
+/// Where an app's tools are from.
+pub(super) struct AppSource {
+    pub(super) sets: Vec<(ToolSet, Arc<FallbackConfiguration>)>,
+    pub(super) servers: McpServers,
+    /// What runs Python tools, where the app has any.
+    pub(super) engine: Option<Arc<HookEngine>>,
+}
+
+impl AppSource {
+    /// Tells of names that no tool has: a server may get them later.
+    pub(super) fn warn(&self) {
+        for (set, _) in self.sets.iter().filter(|(set, _)| set.kind == ToolSetKind::Mcp) {
+            let names = self.servers.names(&set.name);
+            for hidden in set.hidden_from_model.iter().filter(|hidden| !names.contains(hidden)) {
+                tracing::warn!(target: LOAD, "The tool set `{}` hides `{hidden}`, which its server does not have", set.name);
+            }
+        }
+    }
+
+    /// The tools of a set by their own names, in order.
+    fn of(&self, set: &ToolSet) -> Vec<(String, Arc<dyn Tool>)> {
+        match &set.kind {
+            ToolSetKind::Mcp => {
+                let named = |name: String| Some((name.clone(), self.servers.tool(&set.name, &name)?));
+                self.servers.names(&set.name).into_iter().filter_map(named).collect()
+            }
+            ToolSetKind::Internal(wanted) => {
+                let tools = self.engine.as_ref().map(root_tools).unwrap_or_default();
+                let named = |tool: Arc<dyn Tool>| (tool.spec().name.clone(), tool);
+                tools.into_iter().map(named).filter(|(name, _)| wanted.contains(name)).collect()
+            }
+        }
+    }
+}
+
+impl ToolSource for AppSource {
+    fn tools(&self) -> AppTools {
+        let mut tools = AppTools::default();
+        for (set, fallback) in &self.sets {
+            let allowed = set.allowed_tools.as_ref().filter(|allowed| !allowed.is_empty());
+            for (name, tool) in self.of(set) {
+                if allowed.is_some_and(|allowed| !allowed.contains(&name)) {
+                    continue;
+                }
+                let prefix = (set.kind == ToolSetKind::Mcp).then_some(set.name.as_str());
+                let known = function_name(prefix, &name);
+                let spec = if known == tool.spec().name {
+                    Arc::clone(tool.spec())
+                } else {
+                    Arc::new(ToolSpec { name: known, ..ToolSpec::clone(tool.spec()) })
+                };
+                let tool = AppTool { spec, tool, fallback: Arc::clone(fallback) };
+                if set.hidden_from_model.contains(&name) {
+                    tools.hidden.push(tool);
+                } else {
+                    tools.visible.push(tool);
+                }
+            }
+        }
+        tools
+    }
+}

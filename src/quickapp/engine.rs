@@ -1,0 +1,145 @@
+//! The app, ready for requests.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::app::App;
+use super::call_id::Key;
+use super::event::RequestEvent;
+use super::hook::Templates;
+use super::pair::Origin;
+use super::request;
+use super::tools::ToolSource;
+use crate::conversation::Object;
+use crate::step::{Hooks, Model};
+use crate::tools::ToolSpec;
+
+/// An app that a manifest describes: a model, tools, and hooks that call tools at fixed points of every request. Cheap to clone.
+///
+/// It keeps no conversations: the client sends all of one with each request, and gets it back.
+#[derive(Clone)]
+pub struct QuickApp(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) app: App,
+    /// Of each hook, in the order of the manifest.
+    pub(super) origins: Vec<Origin>,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) source: Box<dyn ToolSource>,
+    pub(super) templates: Box<dyn Templates>,
+    pub(super) hooks: Arc<dyn Hooks>,
+    ids: AtomicU64,
+    hasher: RandomState,
+}
+
+/// What an app is made of.
+pub(crate) struct Parts {
+    pub(crate) app: App,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) source: Box<dyn ToolSource>,
+    pub(crate) templates: Box<dyn Templates>,
+    pub(crate) hooks: Arc<dyn Hooks>,
+    /// What the ids of pairs are sealed with. A conversation that comes to another process needs the same.
+    pub(crate) secret: Vec<u8>,
+}
+
+/// A request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestInput {
+    /// Whose conversation it is; for hook modules and spans.
+    pub sender_id: String,
+    /// The conversation so far, in the form of Chat Completions.
+    pub messages: Vec<Arc<Object>>,
+    /// Tools that the client calls itself.
+    pub client_tools: Vec<Arc<ToolSpec>>,
+}
+
+impl QuickApp {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { app, model, source, templates, hooks, secret } = parts;
+        let key = Key::new(&secret);
+        let origins = app.hooks.iter().map(|hook| Origin::new(&key, &hook.function_name(), &hook.arguments)).collect();
+        Self(Arc::new(Inner {
+            app,
+            origins,
+            model,
+            source,
+            templates,
+            hooks,
+            ids: AtomicU64::new(1),
+            hasher: RandomState::new(),
+        }))
+    }
+
+    /// Answers a request. It goes on while the stream is polled; dropped, it is cancelled.
+    pub fn request(&self, input: RequestInput) -> RequestStream {
+        let (out, events) = unbounded_channel();
+        RequestStream { run: Some(Box::pin(request::run(Arc::clone(&self.0), input, out))), events }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.app.name
+    }
+
+    /// What the model would be offered now.
+    pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
+        self.0.source.tools().visible.into_iter().map(|tool| tool.spec).collect()
+    }
+}
+
+impl Inner {
+    /// A number that no other pair has.
+    pub(super) fn nonce(&self) -> u64 {
+        self.hasher.hash_one(self.ids.fetch_add(1, Ordering::Relaxed)).max(1)
+    }
+
+    /// An id of a call.
+    pub(super) fn new_id(&self) -> String {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        format!("call_{:016x}{number:08x}", self.hasher.hash_one(number))
+    }
+}
+
+/// The events of a request. It goes on while the stream is polled; when the stream is dropped, it is cancelled.
+#[must_use = "the request is answered while its stream is polled"]
+pub struct RequestStream {
+    run: Option<BoxFuture<'static, ()>>,
+    events: UnboundedReceiver<RequestEvent>,
+}
+
+impl Stream for RequestStream {
+    type Item = RequestEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RequestEvent>> {
+        if let Ok(event) = self.events.try_recv() {
+            return Poll::Ready(Some(event));
+        }
+        if let Some(run) = &mut self.run
+            && run.as_mut().poll(context).is_ready()
+        {
+            self.run = None;
+        }
+        self.events.poll_recv(context)
+    }
+}
+
+impl fmt::Debug for QuickApp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("QuickApp").field("name", &self.0.app.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RequestStream {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RequestStream").field("runs", &self.run.is_some()).finish_non_exhaustive()
+    }
+}
