@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::responses::Response;
 use super::run::Turn;
-use super::skills::{EngineTool, Pending, SESSION_SKILL, SkillSet, Stepped, eligible};
+use super::skills::{EngineTool, Pending, SESSION_SKILL, SkillSet, State, Stepped, eligible};
 use super::voice::FollowUp;
 use crate::conversation::{Event, Object};
 use crate::hooks::TurnStatus;
@@ -111,6 +111,9 @@ impl Turn<'_> {
                     return ToolOutput::error("A call waits for the user's yes: settle that first");
                 }
                 let id = arguments.get("skill_id").and_then(Value::as_str);
+                if let Some(block) = arguments.get("ordered_block").and_then(Value::as_str) {
+                    return self.open_block(skills, &state, id, block);
+                }
                 let Some(skill) = eligible(skills, &state).into_iter().find(|skill| Some(skill.id.as_str()) == id)
                 else {
                     return ToolOutput::error("`skill_id` names no skill that can be activated now");
@@ -148,6 +151,21 @@ impl Turn<'_> {
                 ToolOutput::error("No skill is active")
             }
         }
+    }
+
+    /// The model goes through a block of the skill that is active, as its instructions say.
+    fn open_block(&self, skills: &SkillSet, state: &State, id: Option<&str>, block: &str) -> ToolOutput {
+        let active = state.top().filter(|frame| frame.position.is_none() && Some(frame.skill.as_str()) == id);
+        let skill = active.and_then(|frame| skills.skill(&frame.skill));
+        let Some(skill) = skill.filter(|skill| skill.block(block).is_some()) else {
+            return ToolOutput::error("`ordered_block` names no block of the skill that is active");
+        };
+        if !self.voice.moves() {
+            return ToolOutput::error(MOVED);
+        }
+        let (skill_id, ordered_block) = (skill.id.clone(), Some(block.to_owned()));
+        self.voice.activate(vec![Activation { skill_id, ordered_block }]);
+        ToolOutput::of(json!({"entered": block}))
     }
 
     /// A step that calls a tool.

@@ -90,6 +90,40 @@ async fn a_skill_whose_end_is_told_in_words_ends_when_a_model_finds_it_so() {
     );
 }
 
+const MOVE: &str = "---
+name: Move
+description: Move house.
+---
+
+Talk about it, then go through @block.address.
+
+:::ordered_block id=address
+description: asks for the new address
+steps:
+  - id: street
+    collect: street
+    utterance: utter_street
+:::
+";
+
+#[tokio::test]
+async fn the_model_goes_through_a_block_where_the_instructions_lead_to_it() {
+    let files = [
+        ("skills/move/skill.md", MOVE),
+        ("skills/move/memory.yml", "schema: {public: {street: {type: text}}}"),
+        ("responses.yml", "responses: {utter_street: [{text: Which street?}]}"),
+    ];
+    let enter = |block: &str| call("activate_skill", json!({"skill_id": "move", "ordered_block": block}));
+    let scene = scene(&files, [activate("move"), enter("adress"), enter("address"), said("nothing")]);
+    assert_eq!(scene.say("We move").await, ["Which street?"]);
+    let entered = json!({"event": "block_entered", "skill_id": "move", "block_id": "address", "step": "street"});
+    assert_eq!(scene.kept(&["block_entered"]), [entered]);
+    assert_eq!(results(&scene, "activate_skill")[1], "`ordered_block` names no block of the skill that is active");
+    scene.answers([call("set_fields", json!({"street": "Elm"})), said("A fine street.")]);
+    assert_eq!(scene.say("Elm Street").await, ["A fine street."]);
+    assert_eq!(scene.offered().last().unwrap()[0], "activate_skill", "the skill itself goes on");
+}
+
 const CARELESS: &str = "
 import asyncio
 from rasa.mantle.tools.decorator import ToolContext, tool

@@ -62,8 +62,10 @@ pub(crate) fn focus(skills: &SkillSet, state: &State, searchable: bool) -> Focus
         };
         return focus;
     }
-    if !eligible.is_empty() {
-        offer(EngineTool::Activate, activation(&eligible));
+    let opens =
+        top.filter(|(frame, skill)| frame.position.is_none() && !skill.blocks.is_empty()).map(|(_, skill)| skill);
+    if !eligible.is_empty() || opens.is_some() {
+        offer(EngineTool::Activate, activation(&eligible, opens));
     }
     if let Some((frame, skill)) = top {
         if frame.position.is_none() {
@@ -194,14 +196,27 @@ fn cut(text: &str) -> String {
     short
 }
 
-fn activation(eligible: &[&Skill]) -> ToolSpec {
+/// `opens`: the active skill, where its instructions may lead to one of its blocks.
+fn activation(eligible: &[&Skill], opens: Option<&Skill>) -> ToolSpec {
     let mut about = "Begin with a skill. One that is active waits until the new one is done.".to_owned();
     for skill in eligible {
         let _ = write!(about, "\n- {}: {}", skill.id, skill.description.trim());
     }
+    let ids = eligible.iter().copied().chain(opens).map(|skill| skill.id.clone());
+    let mut given = json!({"skill_id": {"type": "string", "enum": ids.collect::<Vec<_>>()}});
+    if let Some(skill) = opens {
+        let _ = write!(about, "\nWith `ordered_block`, go through a block of `{}`, as its instructions say:", skill.id);
+        for block in &skill.blocks {
+            let _ = write!(about, "\n- {}", block.id);
+            if let Some(description) = block.description.as_ref().or(block.name.as_ref()) {
+                let _ = write!(about, ": {}", description.trim());
+            }
+        }
+        let blocks: Vec<_> = skill.blocks.iter().map(|block| block.id.clone()).collect();
+        given["ordered_block"] = json!({"type": "string", "enum": blocks});
+    }
     let mut spec = ToolSpec::new("activate_skill", about);
-    let ids: Vec<_> = eligible.iter().map(|skill| skill.id.clone()).collect();
-    parameters(&mut spec, json!({"skill_id": {"type": "string", "enum": ids}}), json!(["skill_id"]));
+    parameters(&mut spec, given, json!(["skill_id"]));
     spec
 }
 
