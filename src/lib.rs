@@ -43,7 +43,8 @@ mod turn;
 mod worker;
 
 pub use agent::{
-    AgentLoader, ConfigError, Error, HookEngine, HookEngineBuilder, Isolation, LoadedAgent, RegisteredHook, StaticCheck,
+    AgentLoader, AppLoader, ConfigError, Error, HookEngine, HookEngineBuilder, Isolation, LoadedAgent, LoadedApp,
+    RegisteredHook, StaticCheck,
 };
 pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
@@ -60,6 +61,7 @@ pub use providers::{
     References, SettingsError, SqliteError, SqliteStore,
 };
 pub use python::Error as PythonError;
+pub use quickapp::{QuickApp, RequestEvent, RequestInput, RequestStatus, RequestStream};
 pub use step::{
     Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,
     RequestedCall, Tokens, Usage,

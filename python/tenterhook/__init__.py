@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenterhook.names import install
 
 if TYPE_CHECKING:
+    from tenterhook.app import QuickApp
     from tenterhook.checking import check
     from tenterhook.engine import Engine, RegisteredHook
     from tenterhook.errors import (
@@ -33,6 +34,7 @@ __all__ = [
     "Engine",
     "RegisteredHook",
     "TurnEngine",
+    "QuickApp",
     "Outcome",
     "Proceed",
     "Retry",
@@ -55,6 +57,7 @@ __all__ = [
 _HOMES = {
     "tenterhook.checking": ("check",),
     "tenterhook.engine": ("Engine", "RegisteredHook"),
+    "tenterhook.app": ("QuickApp",),
     "tenterhook.turn": ("TurnEngine",),
     "tenterhook.outcome": ("Outcome", "Proceed", "Retry", "Reject", "HandlerFailure"),
     "tenterhook.errors": (

@@ -17,6 +17,7 @@ __all__ = [
     "LoadOrder",
     "Mailbox",
     "PendingCall",
+    "QuickApp",
     "Strike",
     "Turn",
     "TurnEngine",
@@ -90,6 +91,21 @@ class TurnEngine:
         shows_changes: bool = False,
     ) -> Turn: ...
     def interrupt(self, /, sender_id: str) -> bool: ...
+    def warnings(self, /) -> list[dict[str, Any]]: ...
+    def close(self, /) -> None: ...
+
+@final
+class QuickApp:
+    @staticmethod
+    def load(manifest: Path, *, key: bytes | None = None) -> QuickApp: ...
+    def request(
+        self,
+        /,
+        messages: Sequence[dict[str, Any]],
+        *,
+        client_tools: Sequence[dict[str, Any]] | None = None,
+        sender_id: str | None = None,
+    ) -> Turn: ...
     def warnings(self, /) -> list[dict[str, Any]]: ...
     def close(self, /) -> None: ...
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tenterhook import _engine
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import AsyncIterator, Callable
 
-__all__ = ["mailbox_of"]
+__all__ = ["events_of", "mailbox_of"]
 
 _mailboxes: WeakKeyDictionary[AbstractEventLoop, _engine.Mailbox] = WeakKeyDictionary()
 
@@ -23,6 +25,22 @@ def mailbox_of(loop: AbstractEventLoop) -> _engine.Mailbox:
         loop.add_reader(mailbox.fileno(), _deliver, mailbox)
         _mailboxes[loop] = mailbox
     return mailbox
+
+
+async def events_of(begin: Callable[[], _engine.Turn]) -> AsyncIterator[dict[str, Any]]:
+    """The events of a turn or a request, which begins with the first that is asked for; to stop iterating cancels it."""
+    loop = asyncio.get_running_loop()
+    turn = begin()
+    try:
+        while True:
+            future: asyncio.Future[dict[str, Any] | None] = loop.create_future()
+            turn.next(mailbox_of(loop), future)
+            event = await future
+            if event is None:
+                return
+            yield event
+    finally:
+        turn.close()
 
 
 def _deliver(mailbox: _engine.Mailbox) -> None:

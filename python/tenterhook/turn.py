@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from tenterhook import _engine
-from tenterhook.delivery import mailbox_of
+from tenterhook.delivery import events_of
 from tenterhook.errors import Problem
 from tenterhook.mantle.payloads import CallInfo, ChannelInfo
 
@@ -50,7 +49,7 @@ class TurnEngine:
         root = Path(path).absolute()
         return cls(_engine.TurnEngine.load(root, store=None if store is None else Path(store)), root)
 
-    async def turn(
+    def turn(
         self,
         sender_id: str,
         text: str,
@@ -69,29 +68,20 @@ class TurnEngine:
         runs is waited for, or cancelled where ``interrupts`` is set. To stop iterating cancels the turn. With ``shows_changes``
         each ``hook_ran`` tells what the hook changed, also what it has taken out of a text.
         """
-        loop = asyncio.get_running_loop()
         if isinstance(channel, str):
             channel = ChannelInfo(name=channel)
-        turn = self._native.turn(
-            sender_id,
-            text,
-            message_id=message_id,
-            channel=None if channel is None else channel.model_dump(),
-            call=None if call is None else call.model_dump(),
-            is_voice=is_voice,
-            interrupts=interrupts,
-            shows_changes=shows_changes,
+        return events_of(
+            lambda: self._native.turn(
+                sender_id,
+                text,
+                message_id=message_id,
+                channel=None if channel is None else channel.model_dump(),
+                call=None if call is None else call.model_dump(),
+                is_voice=is_voice,
+                interrupts=interrupts,
+                shows_changes=shows_changes,
+            )
         )
-        try:
-            while True:
-                future: asyncio.Future[dict[str, Any] | None] = loop.create_future()
-                turn.next(mailbox_of(loop), future)
-                event = await future
-                if event is None:
-                    return
-                yield event
-        finally:
-            turn.close()
 
     def interrupt(self, sender_id: str) -> bool:
         """Cancels the turn of a conversation that runs; the answer is whether one does."""

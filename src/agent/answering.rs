@@ -18,13 +18,22 @@ pub(super) struct Answering {
 /// The first model of the configured group.
 pub(super) fn answering(config: &AgentConfig, root: &Path) -> Result<Answering, Error> {
     let models = config.llm.as_ref().map(|llm| llm.models.as_slice()).unwrap_or_default();
-    let model: Arc<dyn Model> = match models.first() {
-        Some(ModelConfig::Scripted(file)) => Arc::new(ScriptedModel::new(config::script(file)?)),
+    match models.first() {
         Some(ModelConfig::Recorded(file)) => {
             let recorded = config::recording(file)?;
-            return Ok(Answering { model: Arc::new(recorded.clone()), toolbox: Some(recorded) });
+            Ok(Answering { model: Arc::new(recorded.clone()), toolbox: Some(recorded) })
         }
-        Some(ModelConfig::Served(served)) => {
+        Some(model) => Ok(Answering { model: model_of(model)?, toolbox: None }),
+        None => Err(Error::NoModel(root.to_owned())),
+    }
+}
+
+/// A model, whatever tools there are.
+pub(super) fn model_of(model: &ModelConfig) -> Result<Arc<dyn Model>, Error> {
+    Ok(match model {
+        ModelConfig::Scripted(file) => Arc::new(ScriptedModel::new(config::script(file)?)),
+        ModelConfig::Recorded(file) => Arc::new(config::recording(file)?),
+        ModelConfig::Served(served) => {
             let mut settings = OpenAiSettings::new(&served.model, &served.model, &served.api_base);
             settings.provider.clone_from(&served.provider);
             settings.api_key = served.api_key.as_ref().map(|key| key.reveal().to_owned());
@@ -36,7 +45,5 @@ pub(super) fn answering(config: &AgentConfig, root: &Path) -> Result<Answering, 
             }
             Arc::new(OpenAiModel::new(settings)?)
         }
-        None => return Err(Error::NoModel(root.to_owned())),
-    };
-    Ok(Answering { model, toolbox: None })
+    })
 }

@@ -2,6 +2,7 @@
 
 mod answering;
 mod app_tools;
+mod apps;
 mod builder;
 mod checking;
 mod config;
@@ -15,6 +16,7 @@ mod templates;
 mod tooling;
 mod turning;
 
+pub use apps::{AppLoader, LoadedApp};
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
 pub(crate) use checking::check_path;
 pub use config::ConfigError;

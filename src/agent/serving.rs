@@ -44,7 +44,7 @@ pub(super) fn serving(config: &AgentConfig) -> Result<Served, Error> {
     Ok(Served { servers, imports })
 }
 
-fn reached(server: &ServerConfig) -> McpServerConfig {
+pub(super) fn reached(server: &ServerConfig) -> McpServerConfig {
     let transport = match &server.reached {
         Reached::Http { url, token } => {
             McpTransport::Http { url: url.clone(), token: token.as_ref().map(|token| token.reveal().to_owned()) }

@@ -151,7 +151,7 @@ impl AgentLoader {
 }
 
 /// Refuses a load for what is wrong; warnings do not.
-fn refuse(root: &Path, found: &mut Vec<Diagnostic>) -> Result<(), Error> {
+pub(super) fn refuse(root: &Path, found: &mut Vec<Diagnostic>) -> Result<(), Error> {
     if found.iter().all(|problem| problem.severity != Severity::Error) {
         return Ok(());
     }

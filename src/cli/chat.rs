@@ -20,23 +20,23 @@ use crate::turn::{TurnEngine, TurnEvent, TurnInput};
 /// What `chat` is given.
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {
-    /// The agent's folder
-    agent: PathBuf,
+    /// The agent's folder, or the manifest of a Quick App
+    pub(super) agent: PathBuf,
     /// Say one thing, print the answer and end; may be given several times
     #[arg(long, value_name = "TEXT")]
-    message: Vec<String>,
+    pub(super) message: Vec<String>,
     /// Show each hook, model call and tool call of a turn on stderr, with times and with what hooks changed
     #[arg(long)]
-    trace: bool,
+    pub(super) trace: bool,
     /// The conversation: what was said in it before is remembered, where there is a store
     #[arg(long, value_name = "ID", default_value = "terminal")]
-    sender: String,
+    pub(super) sender: String,
     /// Keep conversations in FILE
     #[arg(long, value_name = "FILE")]
-    store: Option<PathBuf>,
+    pub(super) store: Option<PathBuf>,
     /// How answers look on stdout
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    output_format: OutputFormat,
+    pub(super) output_format: OutputFormat,
 }
 
 pub(super) fn run(arguments: &ChatArgs, global: &Global) -> anyhow::Result<Status> {
@@ -98,7 +98,7 @@ async fn talk(arguments: &ChatArgs, agent: &LoadedAgent) -> anyhow::Result<Statu
 }
 
 /// Lines of stdin, read on a thread of their own: a read cannot be cancelled.
-fn lines() -> mpsc::UnboundedReceiver<String> {
+pub(super) fn lines() -> mpsc::UnboundedReceiver<String> {
     let (send, lines) = mpsc::unbounded_channel();
     thread::spawn(move || {
         for line in io::stdin().lock().lines() {

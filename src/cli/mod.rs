@@ -1,5 +1,6 @@
 //! The command: words at the terminal. Machine output goes to stdout, everything else to stderr.
 
+mod apps;
 mod chat;
 mod check;
 mod hunks;
@@ -126,6 +127,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     };
     let _export = logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
     let done = match &cli.command {
+        Command::Run(arguments) if apps::is_app(&arguments.agent) => apps::run(arguments, &cli.global),
+        Command::Chat(arguments) if apps::is_app(&arguments.agent) => apps::chat(arguments, &cli.global),
         Command::Run(arguments) => run::run(arguments, &cli.global),
         Command::Chat(arguments) => chat::run(arguments, &cli.global),
         Command::Init(arguments) => init::run(arguments),

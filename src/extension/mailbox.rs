@@ -9,7 +9,7 @@ use pythonize::pythonize;
 use super::exceptions;
 use crate::hooks::{AnyPayload, HandlerFailure, Outcome};
 use crate::python::{Waker, payload_to_python};
-use crate::turn::TurnEvent;
+use super::turns::Told;
 
 /// The outcomes for one event loop, and the descriptor that tells it of them.
 #[pyclass(frozen, module = "tenterhook._engine")]
@@ -36,7 +36,7 @@ pub(super) enum Content {
     /// A shutdown is over: whether all ended by themselves.
     ShutDown { drained: bool },
     /// The next event of a turn; none: it is over.
-    Turn(Option<Box<TurnEvent>>),
+    Turn(Option<Box<Told>>),
 }
 
 impl Mailbox {

@@ -1,5 +1,6 @@
 //! The Python module `tenterhook._engine`: what the wheel's Python side is built on.
 
+mod apps;
 mod engine;
 mod exceptions;
 mod mailbox;
@@ -21,6 +22,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::PendingCall>()?;
     module.add_class::<mailbox::Mailbox>()?;
+    module.add_class::<apps::QuickApp>()?;
     module.add_class::<turns::TurnEngine>()?;
     module.add_class::<turns::Turn>()?;
     module.add_function(wrap_pyfunction!(check, module)?)?;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pythonize::{depythonize, pythonize};
+use serde::Serialize;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::AbortHandle;
@@ -14,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::exceptions;
 use super::mailbox::{Content, Letter, Mailbox};
 use crate::agent::{HookEngine, LoadedAgent};
+use crate::quickapp::RequestEvent;
 use crate::telemetry::export;
 use crate::turn::{TurnEngine as Turns, TurnEvent, TurnInput};
 
@@ -71,8 +73,7 @@ impl TurnEngine {
     #[pyo3(signature = (folder, *, store=None))]
     #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
     fn load(py: Python<'_>, folder: PathBuf, store: Option<PathBuf>) -> PyResult<Self> {
-        runtime()?;
-        EXPORT.call_once(|| *exporting() = export::start().map(|guard| (std::process::id(), guard)));
+        ready()?;
         let mut loader = Turns::loader(&folder).hooks(HookEngine::builder(&folder).spin(false));
         if let Some(store) = store {
             loader = loader.store(store);
@@ -106,16 +107,7 @@ impl TurnEngine {
         input.call = call.map(|call| depythonize(&call)).transpose()?.unwrap_or_default();
         (input.message_id, input.is_voice) = (message_id, is_voice);
         (input.interrupts, input.shows_changes) = (interrupts, shows_changes);
-        let mut events = self.agent.engine.turn(input);
-        let (send, heard) = mpsc::unbounded_channel();
-        let run = runtime()?.spawn(async move {
-            while let Some(event) = events.next().await {
-                if send.send(event).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Turn { events: Arc::new(AsyncMutex::new(heard)), run: run.abort_handle() })
+        begin(self.agent.engine.turn(input), Told::Turn)
     }
 
     /// Cancels the turn of a conversation that runs.
@@ -136,11 +128,42 @@ impl TurnEngine {
     }
 }
 
-/// A turn that runs.
+/// What a turn or a request tells.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Told {
+    Turn(TurnEvent),
+    Request(RequestEvent),
+}
+
+/// Has a turn or a request run on the engine's threads.
+pub(super) fn begin<E: Send + 'static>(
+    mut events: impl Stream<Item = E> + Send + Unpin + 'static,
+    told: impl Fn(E) -> Told + Send + 'static,
+) -> PyResult<Turn> {
+    let (send, heard) = mpsc::unbounded_channel();
+    let run = runtime()?.spawn(async move {
+        while let Some(event) = events.next().await {
+            if send.send(told(event)).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(Turn { events: Arc::new(AsyncMutex::new(heard)), run: run.abort_handle() })
+}
+
+/// Starts the threads that turns run on, and the export of their spans where the environment asks for it.
+pub(super) fn ready() -> PyResult<()> {
+    runtime()?;
+    EXPORT.call_once(|| *exporting() = export::start().map(|guard| (std::process::id(), guard)));
+    Ok(())
+}
+
+/// A turn that runs, or a request.
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct Turn {
-    events: Arc<AsyncMutex<mpsc::UnboundedReceiver<TurnEvent>>>,
+    events: Arc<AsyncMutex<mpsc::UnboundedReceiver<Told>>>,
     run: AbortHandle,
 }
 

@@ -9,6 +9,7 @@ mod hostile_tools;
 mod isolating;
 mod loading;
 mod observing;
+mod quickapps;
 mod registering;
 mod replaying;
 mod returning;

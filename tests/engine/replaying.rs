@@ -172,6 +172,22 @@ fn a_search_that_hooks_leave_without_passages_reads_as_in_a_live_turn() {
 }
 
 #[test]
+fn a_search_of_this_engines_own_keeps_its_form() {
+    let hooks = "
+@modify_knowledge_results()
+async def results(p: KnowledgeResultsPayload) -> KnowledgeResultsPayload:
+    return p.model_copy(update={'passages': p.passages[1:]})
+";
+    let found = r#"{"passages":[{"text":"a"},{"text":"b"}],"note":"two"}"#;
+    let search = [
+        json!({"role": "assistant", "content": null, "tool_calls": [call("1", "search_knowledge", r#"{"query": "q"}"#)]}),
+        json!({"role": "tool", "tool_call_id": "1", "content": found}),
+    ];
+    let (_, messages) = shown(hooks, &search);
+    assert_eq!(messages[1]["content"], json!(r#"{"passages":[{"text":"b"}],"note":"two"}"#));
+}
+
+#[test]
 fn feedback_is_cut_as_in_a_live_turn() {
     let hooks = "
 @modify_model_response()

@@ -42,14 +42,14 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// The agent's folder, the one that holds `hooks.py` or `hooks/`
-    agent: PathBuf,
+    /// The agent's folder, the one that holds `hooks.py` or `hooks/`; or the manifest of a Quick App, which then answers each conversation
+    pub(super) agent: PathBuf,
     /// Recorded conversations, one JSON object a line with `messages` in the Chat Completions shape; `-`: stdin
     #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    pub(super) input: PathBuf,
     /// Play the first N conversations only
     #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// Conversations that are played at once; the report does not depend on it
     #[arg(long, value_name = "N", default_value = "8")]
     jobs: NonZeroUsize,
@@ -111,7 +111,7 @@ pub(super) fn builder(agent: &Path, global: &Global) -> HookEngineBuilder {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+pub(super) fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer::RecordedAnswer;
 use super::diff::{Change, Place};
 use super::hooks::PlayedHooks;
-use super::stored::{passages_in, stored, stored_result, with_content};
+use super::stored::{Found, stored, stored_result, with_content};
 use crate::agent::HookEngine;
 use crate::conversation::{self, ChannelInfo, Object, Recording, TurnItem, text_of};
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
@@ -249,10 +249,10 @@ impl Player<'_> {
                 return;
             }
         };
-        let Some(found) = value.as_str().and_then(passages_in) else { return };
-        if let Some(left) = passages(self.hooked(), query, &found).await {
-            // A list as it was recorded, or what a model reads where nothing is left.
-            *value = if left.is_empty() { NOTHING_FOUND.into() } else { json!(left).to_string().into() };
+        let Some(found) = value.as_str().and_then(Found::read) else { return };
+        if let Some(left) = passages(self.hooked(), query, &found.passages).await {
+            // As it was recorded, or what a model reads where nothing is left.
+            *value = if left.is_empty() { NOTHING_FOUND.into() } else { found.with(&left).into() };
         }
     }
 

@@ -105,8 +105,32 @@ pub(super) fn with_content(message: &Object, text: String) -> Object {
     message
 }
 
-/// The passages of a recorded search: a JSON list of objects.
-pub(super) fn passages_in(content: &str) -> Option<Vec<Arc<Object>>> {
-    let passages: Vec<Object> = serde_json::from_str(content).ok()?;
-    Some(passages.into_iter().map(Arc::new).collect())
+/// What a recorded search has found.
+pub(super) struct Found {
+    pub(super) passages: Vec<Arc<Object>>,
+    /// What stands beside them, where the result is an object as this engine gives it.
+    around: Option<Object>,
+}
+
+impl Found {
+    /// Reads a JSON list of objects, or an object that has one as `passages`.
+    pub(super) fn read(content: &str) -> Option<Self> {
+        let (passages, around): (Vec<Object>, _) = match serde_json::from_str(content).ok()? {
+            Value::Object(mut object) => (serde_json::from_value(object.get_mut("passages")?.take()).ok()?, Some(object)),
+            list => (serde_json::from_value(list).ok()?, None),
+        };
+        Some(Self { passages: passages.into_iter().map(Arc::new).collect(), around })
+    }
+
+    /// The result with other passages, in the form that it was recorded in.
+    pub(super) fn with(self, passages: &[Arc<Object>]) -> String {
+        let passages = json!(passages);
+        match self.around {
+            Some(mut object) => {
+                object.insert("passages".into(), passages);
+                Value::Object(object).to_string()
+            }
+            None => passages.to_string(),
+        }
+    }
 }

@@ -1,0 +1,70 @@
+//! Quick Apps as Python sees them: requests run where turns do, and their events come by the same letters.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pythonize::{depythonize, pythonize};
+
+use super::exceptions;
+use super::turns::{Told, Turn, begin};
+use crate::agent::{HookEngine, LoadedApp};
+use crate::quickapp::{QuickApp as App, RequestInput};
+
+/// An app, loaded.
+#[pyclass(frozen, module = "tenterhook._engine")]
+#[derive(Debug)]
+pub(super) struct QuickApp {
+    loaded: LoadedApp,
+    /// In a forked child there are none of the engine's threads.
+    process: u32,
+}
+
+#[pymethods]
+impl QuickApp {
+    /// Loads the app of a manifest; `key` seals the ids of pairs.
+    #[staticmethod]
+    #[pyo3(signature = (manifest, *, key=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+    fn load(py: Python<'_>, manifest: PathBuf, key: Option<Vec<u8>>) -> PyResult<Self> {
+        super::turns::ready()?;
+        let folder = manifest.parent().map(PathBuf::from).unwrap_or_default();
+        let mut loader = App::loader(&manifest).hooks(HookEngine::builder(folder).spin(false));
+        if let Some(key) = key {
+            loader = loader.key(key);
+        }
+        let loaded = py.detach(|| loader.load()).map_err(|error| exceptions::load_error(py, &error))?;
+        Ok(Self { loaded, process: std::process::id() })
+    }
+
+    /// Begins a request.
+    #[pyo3(signature = (messages, *, client_tools=None, sender_id=None))]
+    fn request(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        client_tools: Option<Bound<'_, PyAny>>,
+        sender_id: Option<String>,
+    ) -> PyResult<Turn> {
+        if std::process::id() != self.process {
+            return Err(exceptions::closed_error(py, super::engine::FORKED));
+        }
+        let input = RequestInput {
+            sender_id: sender_id.unwrap_or_default(),
+            messages: depythonize(messages)?,
+            client_tools: client_tools.map(|tools| depythonize(&tools)).transpose()?.unwrap_or_default(),
+        };
+        begin(self.loaded.app.request(input), Told::Request)
+    }
+
+    /// What is unwise in the manifest; as dicts.
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(pythonize(py, &self.loaded.warnings)?)
+    }
+
+    /// Cancels whatever runs on the app's own thread, without waiting.
+    fn close(&self) {
+        if let Some(hooks) = self.loaded.hooks.as_ref().filter(|_| std::process::id() == self.process) {
+            hooks.close();
+        }
+    }
+}
