@@ -261,14 +261,30 @@ fn a_watched_agent_is_checked_again_when_a_module_changes() {
 }
 
 #[test]
-fn the_published_schema_is_that_of_the_types() {
-    let printed = Command::new(env!("CARGO_BIN_EXE_tenterhook")).args(["schema", "check"]).output().unwrap();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema/check.json");
-    if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, &printed.stdout).unwrap();
+fn the_published_schemas_are_those_of_the_types() {
+    for of in ["check", "quickapp"] {
+        let printed = Command::new(env!("CARGO_BIN_EXE_tenterhook")).args(["schema", of]).output().unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{of}.json"));
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &printed.stdout).unwrap();
+        }
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), fs::read_to_string(file).unwrap(), "{of}");
     }
-    assert_eq!(String::from_utf8(printed.stdout).unwrap(), fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn a_manifest_is_checked_without_what_stands_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("hooks.py"), "this is no Python").unwrap();
+    let path = folder.path().join("app.json");
+    let set = r#"{"type": "mcp", "name": "notes", "mcp_server_info": {"url": "${NOTES}"}, "allowed_tools": ["find"]}"#;
+    let hook = r#"{"kind": "tool_call", "event": "on_completion", "toolset_name": "notes", "tool_name": "keep"}"#;
+    fs::write(&path, format!("{{\n\"tool_sets\": [{set}],\n\"hooks\": [{hook}]\n}}\n")).unwrap();
+    let found = check(&path, &[]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0]["message"], "tool 'notes_keep' not found in initialized tools");
+    assert_eq!((&found[0]["line"], &found[0]["column"]), (&Value::from(3), &Value::from(97)));
 }
 
 #[test]

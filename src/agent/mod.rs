@@ -20,6 +20,7 @@ pub use apps::{AppLoader, LoadedApp};
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
 pub(crate) use checking::check_path;
 pub use config::ConfigError;
+pub(crate) use config::quickapp_schema;
 pub use engine::{HookEngine, RegisteredHook};
 pub use error::Error;
 pub(crate) use hosting::host;

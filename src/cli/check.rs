@@ -17,7 +17,7 @@ use crate::python;
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct CheckArgs {
-    /// Agents' folders, or single modules; `-`: a module on stdin
+    /// Agents' folders, single modules, or manifests of Quick Apps (`.json`, `.yml`); `-`: a module on stdin
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Warnings count as errors

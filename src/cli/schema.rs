@@ -1,11 +1,11 @@
-//! `tenterhook schema`: JSON schemas of what machines read, made from the types that write it.
+//! `tenterhook schema`: JSON schemas of what machines read and write, made from types.
 
 use std::io::{self, Write as _};
 
 use clap::{Args, ValueEnum};
 
 use super::Status;
-use crate::diagnostic;
+use crate::{agent, diagnostic};
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
@@ -18,11 +18,14 @@ pub(super) struct SchemaArgs {
 enum Described {
     /// What `tenterhook check --output-format json` prints
     Check,
+    /// The manifest of a Quick App
+    Quickapp,
 }
 
 pub(super) fn run(arguments: &SchemaArgs) -> anyhow::Result<Status> {
     let schema = match arguments.of {
         Described::Check => diagnostic::schema(),
+        Described::Quickapp => agent::quickapp_schema(),
     };
     writeln!(io::stdout(), "{schema:#}")?;
     Ok(Status::Clean)

@@ -1,5 +1,6 @@
 //! `--watch`: the same work again whenever a file changes.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -21,8 +22,9 @@ pub(super) fn repeat(paths: &[PathBuf], work: impl Fn() -> anyhow::Result<Status
     loop {
         // Watched before the work: what changes meanwhile is not lost. Made anew each time: folders come and go.
         let (tell, told) = mpsc::channel();
+        let named: Vec<_> = paths.iter().filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| counts(&event)) {
+            if event.is_ok_and(|event| counts(&event, &named)) {
                 let _ = tell.send(());
             }
         })?;
@@ -57,10 +59,12 @@ fn watched(paths: &[PathBuf]) -> Vec<(PathBuf, RecursiveMode)> {
     watched
 }
 
-/// Whether an event concerns a module, a settings file or a folder that may hold some.
-fn counts(event: &Event) -> bool {
+/// Whether an event concerns a module, a settings file, a folder that may hold some, or a file that was `named`.
+fn counts(event: &Event, named: &[OsString]) -> bool {
     let of_kind = |path: &PathBuf| match path.extension() {
-        Some(kind) => kind == "py" || kind == "toml",
+        Some(kind) => {
+            kind == "py" || kind == "toml" || path.file_name().is_some_and(|name| named.iter().any(|own| own == name))
+        }
         None => !path.ends_with("__pycache__"),
     };
     !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(of_kind)

@@ -1,12 +1,13 @@
 //! What a tool set makes of a failed call: an account that the model reads, or an end.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the model reads where a strategy goes on and says nothing of its own.
 const CONTINUE: &str = "The tool failed and gave no result. Go on without it.";
 
 /// A tool set's `fallback_configuration`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct FallbackConfiguration {
     /// In order; the first that fits and has something to say is taken. By default each failure is told to the model, which goes on.
@@ -23,7 +24,7 @@ impl Default for FallbackConfiguration {
 }
 
 /// One way to deal with a failure. Without `trigger_on` it fits every error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Strategy {
     /// The turn ends; a hook is skipped.
@@ -55,7 +56,7 @@ pub(crate) enum Strategy {
 }
 
 /// Which errors a strategy fits, by their text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Trigger {
     /// Those that have this in their text.

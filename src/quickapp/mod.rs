@@ -30,6 +30,6 @@ pub use engine::{QuickApp, RequestInput, RequestStream};
 pub use event::{RequestEvent, RequestStatus};
 pub(crate) use fallback::{FallbackConfiguration, Strategy, Trigger};
 pub(crate) use hook::Templates;
-pub(crate) use names::function_name;
+pub(crate) use names::{function_name, sanitize};
 pub(crate) use placing::Frequency;
 pub(crate) use tools::{AppTool, AppTools, ToolSource};

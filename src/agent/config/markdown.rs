@@ -203,7 +203,7 @@ fn id<'t>(attributes: &'t str, number: u32, whole: &str, report: &mut Report) ->
         let place = Place { column: column(&whole[..start]), ..line(number, &whole[..at]) };
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let value = value.trim_matches(['"', '\'']);
-        if FENCE.judge(key) != Verdict::Known {
+        if FENCE.judge(key, false) != Verdict::Known {
             let message = format!("`{part}` has no effect: there is no such attribute");
             report.warning("unknown-key", place, message, "a block has an `id`".to_owned());
         } else if is_id(value) {

@@ -1,5 +1,5 @@
 //! The configuration of an agent: `agent.yml`, `integrations.yml`, `responses.yml` and `memory.yml` at the root of its folder, and
-//! the `skill.md` and `memory.yml` of its skills.
+//! the `skill.md` and `memory.yml` of its skills. Beside it the manifest of a Quick App.
 //!
 //! No key is ignored in silence. What is wrong in a file comes back as problems beside the values that could be read; only a folder
 //! or file that cannot be read is an error.
@@ -12,6 +12,10 @@ mod client;
 mod conditions;
 mod gates;
 mod integrations;
+mod json;
+#[cfg(test)]
+mod json_tests;
+mod manifest;
 mod markdown;
 mod memory;
 #[cfg(test)]
@@ -43,6 +47,7 @@ use std::time::Duration;
 pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use answers::{recording, script};
 pub(crate) use integrations::LlmConfig;
+pub(crate) use manifest::{CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, quickapp_schema};
 pub(crate) use model::ModelConfig;
 pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;
@@ -258,7 +263,7 @@ fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 fn decode<'b>(bytes: &'b [u8], report: &mut Report) -> Option<&'b str> {
     if bytes.len() > LARGEST {
-        report.error("invalid-yaml", None, format!("The file is larger than {} MiB", LARGEST >> 20), None);
+        report.error(report.broken(), None, format!("The file is larger than {} MiB", LARGEST >> 20), None);
         return None;
     }
     match std::str::from_utf8(bytes) {
@@ -267,7 +272,7 @@ fn decode<'b>(bytes: &'b [u8], report: &mut Report) -> Option<&'b str> {
             let before = &bytes[..error.valid_up_to()];
             let line = u32::try_from(before.split(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX);
             let place = Place { line, column: 1, end_line: line, end_column: 1 };
-            report.error("invalid-yaml", place, "This is no UTF-8".to_owned(), "save the file as UTF-8".to_owned());
+            report.error(report.broken(), place, "This is no UTF-8".to_owned(), "save the file as UTF-8".to_owned());
             None
         }
     }

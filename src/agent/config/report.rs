@@ -4,10 +4,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::json;
 use super::sections::{Section, Verdict};
 use super::yaml::{self, Entry, Fault, Node, Yaml};
 use crate::diagnostic::{Diagnostic, Place, Related, Severity};
 use crate::skill::{Reference, References, Referent};
+
+/// From so many problems on, and so many keys of a mapping, the nearest name is not sought.
+const MOST_COMPARED: usize = 200;
 
 /// The problems of one file.
 #[derive(Debug)]
@@ -90,6 +94,11 @@ impl Report {
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|problem| (problem.line, problem.place));
         self.found
+    }
+
+    /// Whether names may still be compared: that costs microseconds for each pair, and a file may have a hundred thousand mistakes.
+    pub(super) fn may_compare(&self) -> bool {
+        self.found.len() < MOST_COMPARED
     }
 
     /// How much has been found.
@@ -179,11 +188,11 @@ impl Report {
 
     /// As [`Report::document`], of a text that stands in the file below `lines` others.
     pub(super) fn document_below(&mut self, text: &str, lines: u32) -> Result<Option<Node>, Broken> {
-        match yaml::parse_below(text, lines) {
+        match if self.is_json() { json::parse(text) } else { yaml::parse_below(text, lines) } {
             Ok(root) => Ok(root),
             Err(faults) => {
                 for Fault { place, message, hint, first } in faults {
-                    let rule = if first.is_some() { "duplicate-key" } else { "invalid-yaml" };
+                    let rule = if first.is_some() { "duplicate-key" } else { self.broken() };
                     self.error(rule, place, message, hint.map(str::to_owned));
                     if let Some(first) = first {
                         self.relate("it is here first", first);
@@ -194,11 +203,22 @@ impl Report {
         }
     }
 
+    /// Whether the file is JSON, by its name.
+    fn is_json(&self) -> bool {
+        self.file.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("json"))
+    }
+
+    /// The rule that a text breaks which cannot be read.
+    pub(super) fn broken(&self) -> &'static str {
+        if self.is_json() { "invalid-json" } else { "invalid-yaml" }
+    }
+
     /// The keys of a mapping; those that nothing reads are warned of.
     pub(super) fn fields<'n>(&mut self, field: &Field<'n>, section: &Section) -> Option<Fields<'n>> {
         let fields = self.free_fields(field)?;
-        for entry in fields.entries {
-            self.judge(&entry.key, entry.place, &fields.path(&entry.key), section);
+        for (index, entry) in fields.entries.iter().enumerate() {
+            let verdict = section.judge(&entry.key, index < MOST_COMPARED && self.may_compare());
+            self.tell(&verdict, &entry.key, entry.place, &fields.path(&entry.key), section);
         }
         Some(fields)
     }
@@ -216,9 +236,9 @@ impl Report {
         let hint = match &field.node.value {
             Yaml::Text(text) => return Some(text.clone()),
             // `- Always: be polite` is a mapping.
-            Yaml::Map(_) => Some("put the text in quotes: `: ` within it begins a value"),
+            Yaml::Map(_) if !self.is_json() => Some("put the text in quotes: `: ` within it begins a value"),
             Yaml::Bool(_) | Yaml::Int(_) | Yaml::Float(_) => Some("put it in quotes"),
-            Yaml::Null | Yaml::List(_) => None,
+            Yaml::Null | Yaml::List(_) | Yaml::Map(_) => None,
         };
         self.wrong_type(field, "a text", hint.map(str::to_owned));
         None
@@ -273,7 +293,8 @@ impl Report {
     /// The items of a list; `what` is expected.
     pub(super) fn items<'n>(&mut self, field: &Field<'n>, what: &str) -> Vec<Field<'n>> {
         let Yaml::List(items) = &field.node.value else {
-            self.wrong_type(field, what, Some("begin each with `- `".to_owned()));
+            let hint = if self.is_json() { "put it in `[` and `]`" } else { "begin each with `- `" };
+            self.wrong_type(field, what, Some(hint.to_owned()));
             return vec![];
         };
         items.iter().enumerate().map(|(index, node)| field.item(index, node)).collect()
@@ -292,8 +313,8 @@ impl Report {
         self.error("wrong-type", field.node.place, message, hint);
     }
 
-    fn judge(&mut self, key: &str, place: Place, path: &str, section: &Section) {
-        match section.judge(key) {
+    fn tell(&mut self, verdict: &Verdict, key: &str, place: Place, path: &str, section: &Section) {
+        match verdict {
             Verdict::Known => {}
             Verdict::Unread => {
                 self.warning(

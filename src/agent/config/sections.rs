@@ -1,5 +1,6 @@
 //! Which keys the files of an agent have, and where: the one list from which keys are read, warned of and put right.
 
+use super::manifest::{MANIFEST_FILE, MANIFEST_SECTIONS};
 use crate::check::nearest;
 
 /// A mapping in a file, and the keys that it may have.
@@ -147,7 +148,7 @@ pub(super) const ENTRY: Section = Section {
     )
 };
 
-/// All of them: where a key is looked for that stands in a wrong place.
+/// All of an agent's files: where a key is looked for that stands in a wrong place.
 const SECTIONS: [&Section; 28] = [
     &AGENT_TOP,
     &AGENT,
@@ -178,6 +179,11 @@ const SECTIONS: [&Section; 28] = [
     &SCHEMA,
     &ENTRY,
 ];
+
+/// All of them, those of a manifest included.
+fn sections() -> impl Iterator<Item = &'static Section> {
+    SECTIONS.into_iter().chain(MANIFEST_SECTIONS)
+}
 
 /// Keys of the field's model entries that go to the provider: a key that is meant is none that is misspelt.
 const OF_PROVIDERS: [&str; 21] = [
@@ -218,8 +224,9 @@ pub(super) enum Verdict {
 }
 
 impl Section {
-    /// Judges a key that stands here.
-    pub(super) fn judge(&self, key: &str) -> Verdict {
+    /// Judges a key that stands here; `compare`: with the nearest, where it is unknown.
+    pub(super) fn judge(&self, key: &str, compare: bool) -> Verdict {
+        let near = |known: &mut dyn Iterator<Item = &'static str>| if compare { near(key, known) } else { None };
         if self.keys.contains(&key) {
             return Verdict::Known;
         }
@@ -228,26 +235,30 @@ impl Section {
         }
         if self.open {
             let known = self.keys.iter().chain(if *self == MODEL { &OF_PROVIDERS[..] } else { &[] });
-            return match near(key, known.copied()) {
+            return match near(&mut known.copied()) {
                 Some(near) if near != key && self.keys.contains(&near) => Verdict::Unknown(Some(near)),
                 _ => Verdict::Known,
             };
         }
         let has = |section: &&Section| section.keys.contains(&key) || section.unread.contains(&key);
-        let here = SECTIONS.into_iter().filter(|section| section.file == self.file).find(has);
+        let here = sections().filter(|section| section.file == self.file).find(has);
         // Keys within other files are too common (`id`, `text`) to say that they are meant, and so are those of a skill (`name`).
+        // A manifest is no file of an agent.
         let top = |section: &&Section| section.path.is_empty() && section.file != SKILL_FILE;
-        let elsewhere = || SECTIONS.into_iter().filter(top).find(has);
+        let elsewhere = || SECTIONS.into_iter().filter(|_| self.file != MANIFEST_FILE).filter(top).find(has);
         match here.or_else(elsewhere) {
             Some(home) => Verdict::Misplaced(home),
             None if *self == RESPONSES_TOP && key.starts_with("utter_") => Verdict::Misplaced(&RESPONSES),
-            None => Verdict::Unknown(near(key, self.keys.iter().chain(self.unread).copied())),
+            None => Verdict::Unknown(near(&mut self.keys.iter().chain(self.unread).copied())),
         }
     }
 
     /// Where it is, in words.
     pub(super) fn shown(&self) -> String {
-        if self.path.is_empty() {
+        // A manifest may have any name.
+        if self.file == MANIFEST_FILE {
+            if self.path.is_empty() { "the top level".to_owned() } else { format!("`{}`", self.path) }
+        } else if self.path.is_empty() {
             format!("the top level of `{}`", self.file)
         } else {
             format!("`{}` in `{}`", self.path, self.file)
@@ -273,7 +284,7 @@ pub(super) fn comparable(name: &str) -> bool {
 /// Where responses stand: its keys are their names.
 static RESPONSES: Section = Section { open: true, ..within(RESPONSES_FILE, "responses", &[]) };
 
-const fn within(file: &'static str, path: &'static str, keys: &'static [&'static str]) -> Section {
+pub(super) const fn within(file: &'static str, path: &'static str, keys: &'static [&'static str]) -> Section {
     Section { file, path, keys, unread: &[], open: false }
 }
 
@@ -294,6 +305,9 @@ mod tests {
             return format!(
                 "{{llm: {{model_group: m}}, model_groups: [{{id: m, models: [{{{provider}{key}: [[]]}}]}}]}}"
             );
+        }
+        if section.file == MANIFEST_FILE {
+            return super::super::manifest::wrong(section, key);
         }
         let beside = match (section.path, key) {
             ("<entry>", "initial_value") => "type: text, ",
@@ -331,7 +345,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         // What stands on a fence's line is no YAML.
-        for section in SECTIONS.into_iter().filter(|section| **section != FENCE) {
+        for section in sections().filter(|section| **section != FENCE) {
             for key in section.keys {
                 let found = told(section.file, &wrong(section, key));
                 let of_key = |problem: &String| {
@@ -345,26 +359,26 @@ mod tests {
 
     #[test]
     fn a_key_that_stands_elsewhere_is_shown_its_place() {
-        assert_eq!(AGENT.judge("rules"), Verdict::Misplaced(&AGENT_TOP));
-        assert_eq!(AGENT_TOP.judge("persona"), Verdict::Misplaced(&AGENT));
-        assert_eq!(AGENT_TOP.judge("llm"), Verdict::Misplaced(&INTEGRATIONS_TOP));
-        assert_eq!(VARIANT.judge("rephrase"), Verdict::Misplaced(&METADATA));
-        assert_eq!(RESPONSES_TOP.judge("utter_hello"), Verdict::Misplaced(&RESPONSES));
+        assert_eq!(AGENT.judge("rules", true), Verdict::Misplaced(&AGENT_TOP));
+        assert_eq!(AGENT_TOP.judge("persona", true), Verdict::Misplaced(&AGENT));
+        assert_eq!(AGENT_TOP.judge("llm", true), Verdict::Misplaced(&INTEGRATIONS_TOP));
+        assert_eq!(VARIANT.judge("rephrase", true), Verdict::Misplaced(&METADATA));
+        assert_eq!(RESPONSES_TOP.judge("utter_hello", true), Verdict::Misplaced(&RESPONSES));
     }
 
     #[test]
     fn a_misspelt_key_is_shown_the_nearest() {
-        assert_eq!(AGENT_TOP.judge("tool_timout"), Verdict::Unknown(Some("tool_timeout")));
-        assert_eq!(AGENT_TOP.judge("xyz"), Verdict::Unknown(None));
-        assert_eq!(AGENT_TOP.judge("text"), Verdict::Unknown(None));
-        assert_eq!(AGENT_TOP.judge(&"rules".repeat(200_000)), Verdict::Unknown(None));
+        assert_eq!(AGENT_TOP.judge("tool_timout", true), Verdict::Unknown(Some("tool_timeout")));
+        assert_eq!(AGENT_TOP.judge("xyz", true), Verdict::Unknown(None));
+        assert_eq!(AGENT_TOP.judge("text", true), Verdict::Unknown(None));
+        assert_eq!(AGENT_TOP.judge(&"rules".repeat(200_000), true), Verdict::Unknown(None));
     }
 
     #[test]
     fn what_goes_to_a_provider_is_no_misspelling() {
-        assert_eq!(MODEL.judge("api_bas"), Verdict::Unknown(Some("api_base")));
+        assert_eq!(MODEL.judge("api_bas", true), Verdict::Unknown(Some("api_base")));
         for key in OF_PROVIDERS.into_iter().chain(["safety_settings", "x"]) {
-            assert_eq!(MODEL.judge(key), Verdict::Known, "{key}");
+            assert_eq!(MODEL.judge(key, true), Verdict::Known, "{key}");
         }
     }
 }

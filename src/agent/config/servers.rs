@@ -41,8 +41,19 @@ pub(crate) enum Reached {
     },
 }
 
-/// Keys that only one kind of server has.
-const OF_HTTP: [&str; 3] = ["url", "token", "api_key"];
+/// How a file names what only servers have that are reached by HTTP, and how it gives their token.
+pub(super) struct OfHttp {
+    pub(super) keys: &'static [&'static str],
+    pub(super) token: ReadToken,
+}
+
+/// Reads a token. The outer value is none where it is wrong.
+type ReadToken = fn(&Fields<'_>, &mut Report, &Environment<'_>) -> Option<Option<Secret>>;
+
+/// As `integrations.yml` does.
+const OF_HTTP: OfHttp = OfHttp { keys: &["url", "token", "api_key"], token };
+
+/// Keys that only servers have which are started.
 const OF_PROGRAMS: [&str; 4] = ["command", "args", "env", "cwd"];
 
 /// Reads the list. `folder` is the agent's.
@@ -56,7 +67,7 @@ pub(super) fn read(
     for item in report.items(field, "a list of servers") {
         let Some(fields) = report.fields(&item, &SERVER) else { continue };
         let limit = fields.get("tool_timeout").and_then(|limit| report.time(&limit, ("seconds", 1.0), false));
-        let reached = reached(&item, &fields, report, folder, variables);
+        let reached = reached(&item, &fields, report, &OF_HTTP, folder, variables);
         let Some(name) = fields.require("name", report) else { continue };
         let Some(text) = report.text(&name) else { continue };
         if text.is_empty() || text.contains(|letter: char| letter == ':' || letter == '/' || letter.is_whitespace()) {
@@ -76,10 +87,12 @@ pub(super) fn read(
     read
 }
 
-fn reached(
+/// Reads how a server is reached. `folder` is that of the file.
+pub(super) fn reached(
     item: &Field<'_>,
     fields: &Fields<'_>,
     report: &mut Report,
+    of_http: &OfHttp,
     folder: &Path,
     variables: &Environment<'_>,
 ) -> Option<Reached> {
@@ -91,7 +104,7 @@ fn reached(
             return None;
         }
         (Some(_), _) => (&OF_PROGRAMS[..], "url"),
-        (None, Some(_)) => (&OF_HTTP[..], "command"),
+        (None, Some(_)) => (of_http.keys, "command"),
     };
     for (key, field) in fields.all().filter(|(key, _)| others.contains(key)) {
         let message = format!("`{}` stands beside `{of}`", field.name);
@@ -99,29 +112,19 @@ fn reached(
         report.error("conflicting-keys", fields.place(key), message, hint);
     }
     match fields.get("url") {
-        Some(url) => http(&url, fields, report, variables),
+        Some(url) => http(&url, fields, report, of_http, variables),
         None => program(fields, report, folder, variables),
     }
 }
 
-fn http(url: &Field<'_>, fields: &Fields<'_>, report: &mut Report, variables: &Environment<'_>) -> Option<Reached> {
-    let token = match (fields.get("token"), fields.get("api_key")) {
-        (Some(_), Some(key)) => {
-            let message = format!("`{}` stands beside `token`", key.name);
-            report.error("conflicting-keys", fields.place("api_key"), message, "keep one of the two".to_owned());
-            return None;
-        }
-        (Some(token), None) | (None, Some(token)) => {
-            if !report.text(&token)?.contains("${") {
-                let message = format!("`{}` is written into the file", token.name);
-                let hint = "keep it in the environment: `${NAME}`".to_owned();
-                report.warning("literal-secret", token.node.place, message, hint);
-                report.without_excerpt();
-            }
-            Some(Secret::new(variables.text(&token, report)?))
-        }
-        (None, None) => None,
-    };
+fn http(
+    url: &Field<'_>,
+    fields: &Fields<'_>,
+    report: &mut Report,
+    of_http: &OfHttp,
+    variables: &Environment<'_>,
+) -> Option<Reached> {
+    let token = (of_http.token)(fields, report, variables)?;
     let address = variables.text(url, report)?;
     let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     if host.is_some_and(|host| host.starts_with(|letter: char| letter.is_alphanumeric() || letter == '[')) {
@@ -130,6 +133,30 @@ fn http(url: &Field<'_>, fields: &Fields<'_>, report: &mut Report, variables: &E
     let hint = "write it as in `http://localhost:8000/mcp/`".to_owned();
     report.error("invalid-value", url.node.place, format!("`{}` is no HTTP address", url.name), hint);
     None
+}
+
+#[expect(clippy::option_option, reason = "no token and a wrong one are two things")]
+fn token(fields: &Fields<'_>, report: &mut Report, variables: &Environment<'_>) -> Option<Option<Secret>> {
+    match (fields.get("token"), fields.get("api_key")) {
+        (Some(_), Some(key)) => {
+            let message = format!("`{}` stands beside `token`", key.name);
+            report.error("conflicting-keys", fields.place("api_key"), message, "keep one of the two".to_owned());
+            None
+        }
+        (Some(token), None) | (None, Some(token)) => secret(&token, report, variables).map(Some),
+        (None, None) => Some(None),
+    }
+}
+
+/// A text that should come from the environment.
+pub(super) fn secret(field: &Field<'_>, report: &mut Report, variables: &Environment<'_>) -> Option<Secret> {
+    if !report.text(field)?.contains("${") {
+        let message = format!("`{}` is written into the file", field.name);
+        let hint = "keep it in the environment: `${NAME}`".to_owned();
+        report.warning("literal-secret", field.node.place, message, hint);
+        report.without_excerpt();
+    }
+    Some(Secret::new(variables.text(field, report)?))
 }
 
 fn program(fields: &Fields<'_>, report: &mut Report, folder: &Path, variables: &Environment<'_>) -> Option<Reached> {

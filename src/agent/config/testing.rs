@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::sample::Index;
 
+use super::manifest::{self, MANIFEST_FILE};
 use super::report::Report;
 use super::sections::{MEMORY_FILE, SKILL_FILE};
 use super::{AgentConfig, memory, read, skill};
@@ -16,15 +17,19 @@ pub(super) fn config(name: &str, text: &str) -> (AgentConfig, Vec<String>) {
 
 /// As [`config`], of an agent in `root`.
 pub(super) fn config_in(root: &Path, name: &str, text: &str) -> (AgentConfig, Vec<String>) {
-    let variables = |name: &str| match name {
+    let mut config = AgentConfig::default();
+    let found = read(root, name, text.as_bytes(), &variables, &mut config);
+    (config, found.iter().map(ToString::to_string).collect())
+}
+
+/// The variables that are set.
+pub(super) fn variables(name: &str) -> Option<String> {
+    match name {
         "KEY" => Some("k-123".to_owned()),
         "HOST" => Some("models.local".to_owned()),
         "EMPTY" => Some(String::new()),
         _ => None,
-    };
-    let mut config = AgentConfig::default();
-    let found = read(root, name, text.as_bytes(), &variables, &mut config);
-    (config, found.iter().map(ToString::to_string).collect())
+    }
 }
 
 /// The skill `card` of a text, and what is said of it.
@@ -59,6 +64,7 @@ pub(super) fn told(name: &str, text: &str) -> Vec<String> {
         SKILL_FILE => skill(text).1,
         MEMORY_FILE if text.starts_with("{schema") => skill_memory(text).1,
         MEMORY_FILE => project_memory(text).1,
+        MANIFEST_FILE => manifest::testing::manifest(text).1,
         _ => config(name, text).1,
     }
 }

@@ -13,10 +13,10 @@ use crate::conversation::Object;
 use crate::diagnostic::Place;
 
 /// How deep values may be nested: far below what would exhaust a stack.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 /// How many values a file may have, those with an anchor counted twice, and again by each alias.
-const MOST_VALUES: usize = 100_000;
+pub(super) const MOST_VALUES: usize = 100_000;
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
