@@ -23,7 +23,7 @@ RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo next
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.ready ## Play recorded conversations through two of the examples, then talk to two agents
+demo: $(VENV)/.ready ## Play recorded conversations through two of the examples, then talk to two agents and an app
 	@cargo build --quiet
 	@for example in mask-private-data guard-tool-calls; do \
 	    echo; echo "tenterhook run hooks-examples/$$example --input hooks-examples/$$example/conversations.jsonl --diff"; echo; \
@@ -39,6 +39,9 @@ demo: $(VENV)/.ready ## Play recorded conversations through two of the examples,
 	@echo; echo "tenterhook chat hooks-examples/airline-desk"; echo
 	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); sed 's/^/you> /' hooks-examples/airline-desk/messages.txt; echo; \
 	target/debug/tenterhook chat hooks-examples/airline-desk < hooks-examples/airline-desk/messages.txt
+	@echo; echo "tenterhook chat hooks-examples/memory-app/app.json --trace"; echo
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
+	target/debug/tenterhook chat hooks-examples/memory-app/app.json --trace < hooks-examples/memory-app/messages.txt
 
 test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::app_tools::AppSource;
 use super::answering::model_of;
+use super::app_tools::AppSource;
 use super::builder::HookEngineBuilder;
 use super::config::{self, Manifest};
 use super::discovery;
@@ -91,7 +91,8 @@ impl AppLoader {
     pub fn load(self) -> Result<LoadedApp, Error> {
         let folder = folder_of(&self.manifest);
         let root = std::path::absolute(&folder).map_err(|reason| Error::Unreadable { path: folder, reason })?;
-        let (manifest, mut warnings) = config::load_manifest(&self.manifest, None)?;
+        let variables = |name: &str| std::env::var(name).ok();
+        let (manifest, mut warnings) = config::load_manifest(&self.manifest, &variables, None)?;
         refuse(&self.manifest, &mut warnings)?;
         let Some(Manifest { app, model, servers }) = manifest else {
             unreachable!("a manifest without a value has an error")
@@ -107,7 +108,7 @@ impl AppLoader {
         };
         let templates = hooks.as_ref().and_then(PythonTemplates::of);
         if let Some(templates) = templates.as_ref().filter(|_| has_templates) {
-            let (_, mut found) = config::load_manifest(&self.manifest, Some(templates))?;
+            let (_, mut found) = config::load_manifest(&self.manifest, &variables, Some(templates))?;
             refuse(&self.manifest, &mut found)?;
         }
         let model = match self.model {
@@ -134,7 +135,7 @@ impl AppLoader {
 }
 
 /// The folder of a manifest.
-fn folder_of(manifest: &Path) -> PathBuf {
+pub(super) fn folder_of(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_owned()
 }

@@ -3,18 +3,31 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
+use super::apps::folder_of;
 use super::config;
 use super::discovery::{agent_files, tool_modules};
+use super::engine::HookEngine;
 use super::error::Error;
+use super::templates::LazyTemplates;
 use crate::check::{CheckSettings, Checked, check_agent};
 use crate::diagnostic::Diagnostic;
 
 /// What is wrong with an agent's folder, with a single module, or with a manifest.
-pub(crate) fn check_path(path: &Path, settings: &CheckSettings) -> Result<Vec<Diagnostic>, Error> {
+/// `python` is the interpreter that checks templates, which is started for nothing else.
+pub(crate) fn check_path(
+    path: &Path,
+    settings: &CheckSettings,
+    python: Option<&Path>,
+) -> Result<Vec<Diagnostic>, Error> {
     if is_manifest(path) {
         let local = || local_tools(path, settings);
-        return Ok(config::check_manifest(path, None, &local)?);
+        let builder = HookEngine::builder(folder_of(path));
+        let builder = python.map(|python| builder.clone().python(python)).unwrap_or(builder);
+        let templates = LazyTemplates { builder, started: OnceLock::new(), told: AtomicBool::new(false) };
+        return Ok(config::check_manifest(path, Some(&templates), &local)?);
     }
     let Checked { mut found, tools } = check_agent(&agent_files(path)?, settings);
     if path.is_dir() {
@@ -32,8 +45,8 @@ fn is_manifest(path: &Path) -> bool {
 
 /// The Python tools beside a manifest; none where one of their modules does not tell which it has.
 fn local_tools(manifest: &Path, settings: &CheckSettings) -> Option<BTreeSet<String>> {
-    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let modules = tool_modules(folder).ok()?.into_iter().filter(|module| !module.starts_with("skills"));
+    let folder = folder_of(manifest);
+    let modules = tool_modules(&folder).ok()?.into_iter().filter(|module| !module.starts_with("skills"));
     let files: Vec<_> = modules.map(|module| (folder.join(&module), module, false)).collect();
     let tools: Option<Vec<_>> = check_agent(&files, settings).tools.into_iter().map(|module| module.tools).collect();
     Some(tools?.concat().into_iter().collect())

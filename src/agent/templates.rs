@@ -1,6 +1,7 @@
 //! Argument templates, as the interpreter renders them: on the lane of the hooks, so that one that runs on is interrupted as a hook is.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use futures_util::future::BoxFuture;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::builder::HookEngineBuilder;
+use super::config::{CheckTemplates, TemplateProblem};
 use super::engine::HookEngine;
 use super::error::Error;
 use super::tooling::template_tool;
@@ -15,24 +17,17 @@ use crate::conversation::Object;
 use crate::quickapp::Templates;
 use crate::tools::{Tool, ToolContext, ToolOutput, Utterance};
 
-/// What is wrong with a template.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct TemplateProblem {
-    /// Where, from `arguments` on.
-    pub(crate) path: String,
-    /// What.
-    pub(crate) message: String,
-    /// How to mend it.
-    pub(crate) hint: Option<String>,
-}
-
 /// Renders and checks templates.
-pub(super) struct PythonTemplates(Arc<dyn Tool>);
+pub(super) struct PythonTemplates {
+    tool: Arc<dyn Tool>,
+    /// It stops when nobody has it.
+    _engine: Arc<HookEngine>,
+}
 
 impl PythonTemplates {
     /// What an engine that was loaded with templates renders with.
     pub(super) fn of(engine: &Arc<HookEngine>) -> Option<Self> {
-        template_tool(engine).map(Self)
+        template_tool(engine).map(|tool| Self { tool, _engine: Arc::clone(engine) })
     }
 
     /// Templates alone: nothing of an agent is imported.
@@ -40,28 +35,59 @@ impl PythonTemplates {
         let engine = Arc::new(builder.only_templates().load()?);
         Ok(Self::of(&engine).unwrap_or_else(|| unreachable!("the load was asked for templates")))
     }
+}
 
-    /// What is wrong with a template of an event. Blocks.
-    pub(super) fn check(&self, template: &Object, event: &str) -> Vec<TemplateProblem> {
-        let given = [("template", Value::Object(template.clone()).to_string()), ("event", event.to_owned())];
-        let asked = self.0.call(texts(given), Arc::new(Nobody));
+/// Blocks while the template is checked.
+impl CheckTemplates for PythonTemplates {
+    fn check(&self, arguments: &str, event: &str) -> Vec<TemplateProblem> {
+        let given = texts([("template", arguments.to_owned()), ("event", event.to_owned())]);
+        let asked = self.tool.call(given, Arc::new(Nobody));
         // Whoever asks may be within a runtime, which must not be blocked by another.
         let output = thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| tokio::runtime::Builder::new_current_thread().build().map(|it| it.block_on(asked)));
-            waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let runtime =
+                || tokio::runtime::Builder::new_current_thread().build().map(|runtime| runtime.block_on(asked));
+            scope.spawn(runtime).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        let told = output.map(|output| serde_json::from_str(&output.text()));
-        let failed = || TemplateProblem {
-            path: "arguments".to_owned(),
-            message: "The template could not be checked".to_owned(),
-            hint: None,
-        };
-        match told {
-            Ok(Ok(problems)) => problems,
-            _ => vec![failed()],
+        let told = output.ok().and_then(|output| serde_json::from_str::<Vec<Told>>(&output.text()).ok());
+        let problem = |told: Told| TemplateProblem { path: told.path, message: told.message, hint: told.hint };
+        told.map_or_else(|| vec![unchecked("the check gave no answer")], |told| told.into_iter().map(problem).collect())
+    }
+}
+
+/// Templates of a manifest that is only checked: the interpreter is started when the first of them comes.
+pub(super) struct LazyTemplates {
+    /// How it is started.
+    pub(super) builder: HookEngineBuilder,
+    pub(super) started: OnceLock<Result<PythonTemplates, String>>,
+    /// Why it could not be has been told: once is enough.
+    pub(super) told: AtomicBool,
+}
+
+impl CheckTemplates for LazyTemplates {
+    fn check(&self, arguments: &str, event: &str) -> Vec<TemplateProblem> {
+        let start = || PythonTemplates::alone(self.builder.clone()).map_err(|error| error.to_string());
+        match self.started.get_or_init(start) {
+            Ok(templates) => templates.check(arguments, event),
+            Err(_) if self.told.swap(true, Ordering::Relaxed) => Vec::new(),
+            Err(why) => vec![unchecked(why)],
         }
     }
+}
+
+fn unchecked(why: &str) -> TemplateProblem {
+    TemplateProblem {
+        path: "arguments".to_owned(),
+        message: format!("The template could not be checked: {why}"),
+        hint: Some("templates need an interpreter with the package `json-e`: name one by `--python`".to_owned()),
+    }
+}
+
+/// A problem as the interpreter tells it.
+#[derive(Deserialize)]
+struct Told {
+    path: String,
+    message: String,
+    hint: Option<String>,
 }
 
 impl Templates for PythonTemplates {
@@ -69,7 +95,7 @@ impl Templates for PythonTemplates {
         let template = Value::Object(template.clone()).to_string();
         let given = texts([("template", template), ("context", Value::Object(context).to_string())]);
         Box::pin(async move {
-            let output: ToolOutput = self.0.call(given, Arc::new(Nobody)).await;
+            let output: ToolOutput = self.tool.call(given, Arc::new(Nobody)).await;
             if output.is_error {
                 // A template's own fault is told in its words, which hold no value; everything else is not.
                 let told = output.refused.then(|| output.text());

@@ -96,7 +96,7 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
             check::check_text(Path::new("<stdin>"), stdin.insert(text).clone(), &made_for)
         } else {
-            check_path(path, &made_for)?
+            check_path(path, &made_for, global.python.as_deref())?
         };
         if arguments.import && !is_stdin {
             let more = imported(path, global, &problems)?;

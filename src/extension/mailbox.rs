@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pythonize::pythonize;
 
 use super::exceptions;
+use super::turns::Told;
 use crate::hooks::{AnyPayload, HandlerFailure, Outcome};
 use crate::python::{Waker, payload_to_python};
-use super::turns::Told;
 
 /// The outcomes for one event loop, and the descriptor that tells it of them.
 #[pyclass(frozen, module = "tenterhook._engine")]

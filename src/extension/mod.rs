@@ -39,7 +39,7 @@ fn check(py: Python<'_>, path: PathBuf, minor: Option<u8>) -> PyResult<Bound<'_,
     let found = py.detach(|| -> Result<_, Error> {
         let settings = Settings::near(&path)?;
         let made_for = settings.for_environment(&path, None, minor)?;
-        let mut found = check_path(&path, &made_for)?;
+        let mut found = check_path(&path, &made_for, None)?;
         found.retain(|problem| settings.wants(problem));
         Ok(found)
     });

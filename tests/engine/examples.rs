@@ -11,7 +11,7 @@ fn every_example_gives_its_golden_report() {
     let mut names: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_type().unwrap().is_dir() && !entry.path().join("agent.yml").is_file())
+        .filter(|entry| entry.file_type().unwrap().is_dir() && entry.path().join("conversations.jsonl").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();

@@ -58,8 +58,9 @@ fn the_memory_app_gives_its_golden_transcript() {
     let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
     let shown = |message: &Value| {
         let called = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
-        let called: String =
-            called.map(|call| format!(" {}({})", call["name"].as_str().unwrap(), call["arguments"].as_str().unwrap())).collect();
+        let called: String = called
+            .map(|call| format!(" {}({})", call["name"].as_str().unwrap(), call["arguments"].as_str().unwrap()))
+            .collect();
         format!("{}: {}{called}\n", message["role"].as_str().unwrap(), message["content"].as_str().unwrap())
     };
     let transcript: String = last["messages"].as_array().unwrap().iter().map(shown).collect();
@@ -75,7 +76,12 @@ async fn a_template_that_runs_on_costs_its_hook_alone() {
     let endless = json!({"query": {"$map": {"$eval": "range(0, 9999)"}, "each(a)": {"$map": {"$eval": "range(0, 9999)"}, "each(b)": {"$if": "false", "then": 1}}}});
     let large = json!({"query": {"$eval": "range(0, 1000000000)"}});
     let missing = json!({"query": "${last_assistant_message.content}"});
-    let hooks = json!([recall(endless), recall(large), recall(missing), recall(json!({"query": "Q: ${last_user_message.content}"}))]);
+    let hooks = json!([
+        recall(endless),
+        recall(large),
+        recall(missing),
+        recall(json!({"query": "Q: ${last_user_message.content}"}))
+    ]);
     let (_folder, app) = app(&hooks, &[], vec![said("Hm.")]);
     let start = Instant::now();
     let (status, messages) = ask(&app, "Hello").await;

@@ -129,7 +129,7 @@ mod tests {
             fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             fs::write(root.join(name), text).unwrap();
         }
-        let found = check_path(root, &CheckSettings::default()).unwrap();
+        let found = check_path(root, &CheckSettings::default(), None).unwrap();
         found.iter().map(|problem| problem.to_string().replace(&format!("{}/", root.display()), "")).collect()
     }
 

@@ -116,7 +116,9 @@ impl Found {
     /// Reads a JSON list of objects, or an object that has one as `passages`.
     pub(super) fn read(content: &str) -> Option<Self> {
         let (passages, around): (Vec<Object>, _) = match serde_json::from_str(content).ok()? {
-            Value::Object(mut object) => (serde_json::from_value(object.get_mut("passages")?.take()).ok()?, Some(object)),
+            Value::Object(mut object) => {
+                (serde_json::from_value(object.get_mut("passages")?.take()).ok()?, Some(object))
+            }
             list => (serde_json::from_value(list).ok()?, None),
         };
         Some(Self { passages: passages.into_iter().map(Arc::new).collect(), around })

@@ -222,7 +222,7 @@ fn a_check_reads_the_file_that_is_given_and_no_other() {
     fs::write(root.join("hooks.py"), "this is no Python").unwrap();
     fs::write(&path, GOOD).unwrap();
     let check = || {
-        let found = check_path(&path, &CheckSettings::default()).unwrap();
+        let found = check_path(&path, &CheckSettings::default(), None).unwrap();
         found.iter().map(|told| told.to_string().replace(&format!("{}/", root.display()), "")).collect::<Vec<_>>()
     };
     // `HOST` and `KEY` are not set here.
@@ -235,7 +235,7 @@ fn a_check_reads_the_file_that_is_given_and_no_other() {
     fs::write(root.join("tools.py"), "from elsewhere import *\n").unwrap();
     assert_eq!(check(), Vec::<String>::new());
     fs::remove_file(&path).unwrap();
-    let error = check_path(&path, &CheckSettings::default()).unwrap_err();
+    let error = check_path(&path, &CheckSettings::default(), None).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("`{}` cannot be read: No such file or directory (os error 2)", path.display())
