@@ -102,8 +102,7 @@ impl Lies {
             _ => None,
         });
         match (parts.next()?, parts.next(), parts.next()) {
-            ("tools", Some(_), None) => Some(Self::AtRoot),
-            ("tools.py", None, None) => Some(Self::AtRoot),
+            ("tools", Some(_), None) | ("tools.py", None, None) => Some(Self::AtRoot),
             ("lib", ..) => Some(Self::InLib),
             ("skills", Some(skill), Some("tools" | "tools.py")) => Some(Self::InSkill(skill.to_owned())),
             _ => None,

@@ -32,8 +32,8 @@ impl QuickApp {
         if let Some(key) = key {
             loader = loader.key(key);
         }
-        let loaded = py.detach(|| loader.load()).map_err(|error| exceptions::load_error(py, &error))?;
-        Ok(Self { loaded, process: std::process::id() })
+        let app = py.detach(|| loader.load()).map_err(|error| exceptions::load_error(py, &error))?;
+        Ok(Self { loaded: app, process: std::process::id() })
     }
 
     /// Begins a request.

@@ -150,11 +150,8 @@ impl Answering<'_> {
 
     /// Has the hook modules look at the last message, where it is a text of the user's.
     async fn hear(&mut self) -> Option<RequestStatus> {
-        let Some(last) =
-            self.messages[self.first..].last().filter(|last| last.get("role").is_some_and(|role| role == "user"))
-        else {
-            return None;
-        };
+        let said = |last: &&Arc<Object>| last.get("role").is_some_and(|role| role == "user");
+        let last = self.messages[self.first..].last().filter(said)?;
         let text = text_of(last)?;
         match incoming(self.hooked, &text, None).await {
             Incoming::Accepted(accepted) if accepted == text => None,
@@ -179,15 +176,15 @@ impl Answering<'_> {
         for (hook, origin) in app.app.hooks.iter().zip(&app.origins) {
             let HookEvent::RequestStart { frequency, ttl_minutes } = hook.event else { continue };
             let now = seconds();
-            if ttl_minutes.is_none() || ttl::due(origin, &self.messages, now) {
-                if let Some(given) = self.run(hook, Moment::RequestStart).await {
-                    // What a fallback says of a failure is good for this turn alone.
-                    let expiry = ttl_minutes.filter(|_| !given.is_fallback).map(|minutes| ttl::expiry(now, minutes));
-                    let nonce = if frequency == Frequency::Always { app.nonce() } else { 0 };
-                    let pair = origin.pair(&given.arguments, given.content, Stamp { expiry, nonce });
-                    let messages = std::mem::take(&mut self.messages);
-                    self.messages = place(messages, &pair, frequency, &earlier);
-                }
+            let is_due = ttl_minutes.is_none() || ttl::due(origin, &self.messages, now);
+            let given = if is_due { self.run(hook, Moment::RequestStart).await } else { None };
+            if let Some(given) = given {
+                // What a fallback says of a failure is good for this turn alone.
+                let expiry = ttl_minutes.filter(|_| !given.is_fallback).map(|minutes| ttl::expiry(now, minutes));
+                let nonce = if frequency == Frequency::Always { app.nonce() } else { 0 };
+                let pair = origin.pair(&given.arguments, given.content, Stamp { expiry, nonce });
+                let messages = std::mem::take(&mut self.messages);
+                self.messages = place(messages, &pair, frequency, &earlier);
             }
             earlier.insert(origin.tag());
         }
@@ -293,7 +290,7 @@ impl Answering<'_> {
         let output = tool.call(call.arguments.clone(), context).await;
         self.tell(RequestEvent::ToolReturned { tool_name: name.clone(), is_error: output.is_error });
         match tool.settled(output) {
-            Called::Output { output, .. } => (output, false),
+            Called::Output { output, .. } => (*output, false),
             Called::Stop => (ToolOutput::error(format!("`{name}` failed")), true),
         }
     }

@@ -95,7 +95,7 @@ fn gives<const N: usize>(results: [&'static str; N]) -> Does {
     Does::Gives(Arc::new(Mutex::new(results.into())))
 }
 
-fn hook(event: HookEvent, tool: &str, arguments: Value) -> AppHook {
+fn hook(event: HookEvent, tool: &str, arguments: &Value) -> AppHook {
     let is_template = arguments.to_string().contains("${");
     AppHook {
         name: None,
@@ -207,7 +207,7 @@ fn call(tool: &str) -> ModelReply {
 
 #[tokio::test]
 async fn a_start_hooks_result_joins_the_conversation_before_the_model_is_asked() {
-    let hooks = vec![hook(START, "recall", json!({"query": "${user}"}))];
+    let hooks = vec![hook(START, "recall", &json!({"query": "${user}"}))];
     let scene = scene(hooks, &[("recall", gives(["likes tea"]))], &[], vec![said("Tea?")]);
     let done = scene.ask(&[], "Hello").await;
     assert_eq!(scene.log(), [r#"memory_recall {"query":"Hello"}"#, "model"]);
@@ -223,7 +223,7 @@ async fn a_start_hooks_result_joins_the_conversation_before_the_model_is_asked()
 
 #[tokio::test]
 async fn a_result_that_is_the_same_replaces_its_pair_and_another_is_added() {
-    let hooks = vec![hook(START, "recall", json!({}))];
+    let hooks = vec![hook(START, "recall", &json!({}))];
     let scene = scene(hooks, &[("recall", gives(["one", "one", "two"]))], &[], vec![said("1"), said("2"), said("3")]);
     let first = scene.ask(&[], "a").await.messages;
     let second = scene.ask(&first, "b").await.messages;
@@ -249,7 +249,7 @@ async fn a_result_that_is_the_same_replaces_its_pair_and_another_is_added() {
 async fn a_result_with_a_time_to_live_is_not_asked_for_again_within_it() {
     let event = HookEvent::RequestStart { frequency: Frequency::AppendIfChanged, ttl_minutes: Some(5) };
     let scene =
-        scene(vec![hook(event, "recall", json!({}))], &[("recall", gives(["one"]))], &[], vec![said("1"), said("2")]);
+        scene(vec![hook(event, "recall", &json!({}))], &[("recall", gives(["one"]))], &[], vec![said("1"), said("2")]);
     let first = scene.ask(&[], "a").await.messages;
     let second = scene.ask(&first, "b").await.messages;
     assert_eq!(scene.log(), ["memory_recall {}", "model", "model"]);
@@ -260,9 +260,9 @@ async fn a_result_with_a_time_to_live_is_not_asked_for_again_within_it() {
 async fn completion_hooks_run_in_order_after_the_answer_and_leave_nothing() {
     let arguments = json!({"user": "${user}", "answer": "${answer}"});
     let hooks = vec![
-        hook(HookEvent::Completion, "save", arguments),
-        hook(HookEvent::Completion, "count", json!({})),
-        hook(START, "recall", json!({})),
+        hook(HookEvent::Completion, "save", &arguments),
+        hook(HookEvent::Completion, "count", &json!({})),
+        hook(START, "recall", &json!({})),
     ];
     let tools = [("save", gives(["saved"])), ("count", gives(["1"])), ("recall", gives(["nothing"]))];
     let scene = scene(hooks, &tools, &[], vec![said("Tea?")]);
@@ -274,7 +274,7 @@ async fn completion_hooks_run_in_order_after_the_answer_and_leave_nothing() {
 
 #[tokio::test]
 async fn completion_hooks_do_not_run_where_calls_are_handed_to_the_client() {
-    let hooks = vec![hook(HookEvent::Completion, "save", json!({}))];
+    let hooks = vec![hook(HookEvent::Completion, "save", &json!({}))];
     let scene = scene(hooks, &[("save", gives(["saved"]))], &[], vec![call("pick_file")]);
     let done = scene.ask_with(&[], "Open it", vec![Arc::new(ToolSpec::new("pick_file", ""))]).await;
     assert_eq!(done.status, RequestStatus::ClientTools);
@@ -285,10 +285,10 @@ async fn completion_hooks_do_not_run_where_calls_are_handed_to_the_client() {
 #[tokio::test]
 async fn a_hook_that_cannot_be_rendered_hangs_or_names_no_tool_is_skipped() {
     let hooks = vec![
-        hook(START, "recall", json!({"q": "${answer}"})),
-        hook(START, "hang", json!({})),
-        hook(START, "gone", json!({})),
-        hook(START, "recall", json!({})),
+        hook(START, "recall", &json!({"q": "${answer}"})),
+        hook(START, "hang", &json!({})),
+        hook(START, "gone", &json!({})),
+        hook(START, "recall", &json!({})),
     ];
     let scene = scene(hooks, &[("recall", gives(["here"])), ("hang", Does::Hangs)], &[], vec![said("Hm.")]);
     let start = Instant::now();
@@ -305,7 +305,7 @@ async fn a_failed_tool_is_what_its_sets_fallback_makes_of_it() {
         ..FallbackConfiguration::default()
     };
     let run = async |strategies: Value| {
-        let hooks = vec![hook(START, "recall", json!({}))];
+        let hooks = vec![hook(START, "recall", &json!({}))];
         let tools = [("recall", Does::Fails("no disk"))];
         let scene = scene_with(with(strategies), hooks, &tools, &[], vec![call("memory_recall"), said("Hm.")]);
         let done = scene.ask(&[], "Hello").await;
@@ -323,7 +323,7 @@ async fn a_failed_tool_is_what_its_sets_fallback_makes_of_it() {
 
 #[tokio::test]
 async fn a_hidden_tool_is_the_hooks_alone() {
-    let hooks = vec![hook(HookEvent::Completion, "save", json!({}))];
+    let hooks = vec![hook(HookEvent::Completion, "save", &json!({}))];
     let tools = [("save", gives(["saved"])), ("search", gives(["found"]))];
     let scene = scene(hooks, &tools, &["save"], vec![call("memory_save"), said("Well.")]);
     let done = scene.ask(&[], "Hello").await;
@@ -346,7 +346,7 @@ async fn a_hidden_tool_is_the_hooks_alone() {
 async fn a_model_that_never_answers_ends_the_request() {
     let replies = (0..9).map(|_| call("memory_search")).collect();
     let scene =
-        scene(vec![hook(HookEvent::Completion, "search", json!({}))], &[("search", gives(["x"]))], &[], replies);
+        scene(vec![hook(HookEvent::Completion, "search", &json!({}))], &[("search", gives(["x"]))], &[], replies);
     let done = scene.ask(&[], "Hello").await;
     assert_eq!(done.status, RequestStatus::Error);
     assert_eq!(scene.log().iter().filter(|line| *line == "model").count(), 4, "and its completion hooks do not run");
@@ -354,7 +354,7 @@ async fn a_model_that_never_answers_ends_the_request() {
 
 #[tokio::test]
 async fn a_request_that_is_dropped_ends_with_its_hooks() {
-    let scene = scene(vec![hook(START, "hang", json!({}))], &[("hang", Does::Hangs)], &[], vec![said("Hm.")]);
+    let scene = scene(vec![hook(START, "hang", &json!({}))], &[("hang", Does::Hangs)], &[], vec![said("Hm.")]);
     let input =
         RequestInput { messages: vec![crate::conversation::message("user", "Hello")], ..RequestInput::default() };
     let mut request = scene.app.request(input);

@@ -41,7 +41,7 @@ pub(crate) trait ToolSource: Send + Sync {
 pub(crate) enum Called {
     /// This is its result, or the account of its failure that a fallback gives.
     Output {
-        output: ToolOutput,
+        output: Box<ToolOutput>,
         /// Whether it is a fallback's: then the next turn is to ask again.
         is_fallback: bool,
     },
@@ -82,14 +82,14 @@ impl AppTool {
     /// What becomes of what a call gave.
     pub(crate) fn settled(&self, output: ToolOutput) -> Called {
         if !output.is_error {
-            return Called::Output { output, is_fallback: false };
+            return Called::Output { output: Box::new(output), is_fallback: false };
         }
         match resolve(&self.fallback.strategies, &output.text()) {
             Fallback::Stop => Called::Stop,
             Fallback::Result(text) | Fallback::Retry { instructions: text } => {
-                Called::Output { output: ToolOutput::error(text), is_fallback: true }
+                Called::Output { output: Box::new(ToolOutput::error(text)), is_fallback: true }
             }
-            Fallback::None => Called::Output { output, is_fallback: true },
+            Fallback::None => Called::Output { output: Box::new(output), is_fallback: true },
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) async fn run(engine: Arc<Inner>, input: TurnInput, out: UnboundedSend
         let work = pin!(turn.run(input).instrument(span.clone()));
         match select(work, pin!(cancel.asked())).await {
             Either::Left((status, _)) => status,
-            Either::Right((_, work)) => {
+            Either::Right(((), work)) => {
                 // Tools that run have a moment to clean up; the turn itself goes no further.
                 let (unwound, limit) = (pin!(cancel.unwound()), pin!(sleep(UNWINDING)));
                 select(select(unwound, limit), work).await;

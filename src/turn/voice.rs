@@ -98,7 +98,9 @@ impl Stand {
     /// Whether who reads these events of the turn comes to where the conversation stands.
     fn follows_from(&self, events: &[Event]) -> bool {
         let mut folded = self.before.clone();
-        events.iter().for_each(|event| folded.apply(event));
+        for event in events {
+            folded.apply(event);
+        }
         folded == self.state
     }
 }

@@ -39,7 +39,7 @@ async fn ask(app: &QuickApp, text: &str) -> (RequestStatus, Vec<Arc<Object>>) {
     (status, messages)
 }
 
-fn recall(arguments: Value) -> Value {
+fn recall(arguments: &Value) -> Value {
     json!({
         "kind": "tool_call", "event": "on_request_start", "name": "recall", "toolset_name": "memory",
         "tool_name": "search_memories", "arguments": arguments, "timeout_seconds": 1,
@@ -57,11 +57,12 @@ fn the_memory_app_gives_its_golden_transcript() {
     assert!(done.status.success(), "{told}");
     let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
     let shown = |message: &Value| {
-        let called = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
-        let called: String = called
-            .map(|call| format!(" {}({})", call["name"].as_str().unwrap(), call["arguments"].as_str().unwrap()))
-            .collect();
-        format!("{}: {}{called}\n", message["role"].as_str().unwrap(), message["content"].as_str().unwrap())
+        let mut line = format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap());
+        for call in message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]) {
+            let (name, arguments) = (call["name"].as_str().unwrap(), call["arguments"].as_str().unwrap());
+            line.extend([" ", name, "(", arguments, ")"]);
+        }
+        line + "\n"
     };
     let transcript: String = last["messages"].as_array().unwrap().iter().map(shown).collect();
     insta::assert_snapshot!("memory-app", transcript);
@@ -77,10 +78,10 @@ async fn a_template_that_runs_on_costs_its_hook_alone() {
     let large = json!({"query": {"$eval": "range(0, 1000000000)"}});
     let missing = json!({"query": "${last_assistant_message.content}"});
     let hooks = json!([
-        recall(endless),
-        recall(large),
-        recall(missing),
-        recall(json!({"query": "Q: ${last_user_message.content}"}))
+        recall(&endless),
+        recall(&large),
+        recall(&missing),
+        recall(&json!({"query": "Q: ${last_user_message.content}"}))
     ]);
     let (_folder, app) = app(&hooks, &[], vec![said("Hm.")]);
     let start = Instant::now();

@@ -114,8 +114,8 @@ fn skills() -> SkillSet {
         tool: "nothing".into(),
         parameters: vec![("x".into(), Argument::Entry { namespace: "a".into(), entry: "city".into() })],
     };
-    let done = Some(Condition::parse("session.a.count > 2").unwrap());
-    let asks = StepKind::Instructions { text: "Ask.".into(), complete_when: done.clone() };
+    let done = Condition::parse("session.a.count > 2").unwrap();
+    let asks = StepKind::Instructions { text: "Ask.".into(), complete_when: Some(done.clone()) };
     let walk = OrderedBlock {
         id: "walk".into(),
         steps: vec![step("where", collects, goto("run")), step("run", runs, goto("ask")), step("ask", asks, Goto::End)],
@@ -128,11 +128,11 @@ fn skills() -> SkillSet {
         blocks: vec![walk],
         memory: schema(vec![entry("city", MemoryKind::Text), entry("count", MemoryKind::Int)]),
         constraints: BTreeMap::from([("gated".to_owned(), gate)]),
-        complete_when: Some(crate::skill::CompleteWhen { condition: done.clone(), criteria: vec![] }),
+        complete_when: Some(crate::skill::CompleteWhen { condition: Some(done.clone()), criteria: vec![] }),
         ..Skill::default()
     };
     let writes = StepKind::SetMemory { values: Object::from_iter([("flag".to_owned(), json!(true))]) };
-    let branch = Branch { condition: done.unwrap(), then: goto("link") };
+    let branch = Branch { condition: done, then: goto("link") };
     let choose = Step {
         id: "choose".into(),
         kind: StepKind::Noop,
