@@ -60,7 +60,8 @@ class QuickApp:
 
         ``messages`` have the form of Chat Completions; ``client_tools`` are those that the caller runs itself, each with ``name``,
         ``description`` and ``parameters`` (a JSON schema). Events are ``app_hook_ran``, ``hook_ran``, ``token``, ``message``,
-        ``tool_called``, ``tool_returned`` and, last, ``finished`` with ``status`` (``completed``, ``client_tools``, ``error``) and the
+        ``tool_called``, ``tool_returned`` and, last, ``finished`` with ``status`` (``completed``, ``rejected``, ``client_tools``,
+        ``error``) and the
         ``messages`` to go on with. To stop iterating cancels the request.
         """
         given, tools = list(messages), list(client_tools)

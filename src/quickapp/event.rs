@@ -14,6 +14,8 @@ use crate::hooks::Point;
 pub enum RequestStatus {
     /// With an answer.
     Completed,
+    /// A hook module has rejected the user's message; it is not in the conversation any more.
+    Rejected,
     /// With calls for tools of the client's own: it is to call them, and to send the conversation again.
     ClientTools,
     /// Without an answer: the model gave none, asked for tools too often, or a tool set or a hook module has ended it.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::app::{AppHook, HookEvent};
 use super::call_id::{Stamp, Tag};
@@ -28,7 +30,7 @@ use crate::step::{
     Asked, Call, Completion, Hooked, Identity, Incoming, Outgoing, Preflight, Ran, Witness, complete, incoming,
     outgoing, preflight, result,
 };
-use crate::telemetry::TURN;
+use crate::telemetry::{TURN, fails};
 use crate::tools::{ToolContext, ToolOutput, ToolSpec, Utterance};
 
 /// What the model reads that asks for a tool which only hooks call. It is not to be an invitation to try again.
@@ -98,9 +100,20 @@ pub(super) async fn run(app: Arc<Inner>, input: RequestInput, out: UnboundedSend
         iterations: 0,
         calls: 0,
     };
-    let status = request.answer().await;
-    if status == RequestStatus::Completed {
-        request.completed().await;
+    let span = tracing::info_span!(
+        target: TURN, "invoke_agent", otel.name = format!("invoke_agent {}", app.app.name), otel.status_code = Empty, error.type = Empty,
+        gen_ai.operation.name = "invoke_agent", gen_ai.agent.name = app.app.name, gen_ai.conversation.id = identity.sender_id,
+    );
+    let status = async {
+        let status = request.answer().await;
+        if status == RequestStatus::Completed {
+            request.completed().await;
+        }
+        status
+    };
+    let status = status.instrument(span.clone()).await;
+    if status == RequestStatus::Error {
+        fails(&span, "error");
     }
     let of_turn = if status == RequestStatus::Error { TurnStatus::Error } else { TurnStatus::Completed };
     let mut finished = TurnFinishedPayload::new(&identity.sender_id, of_turn);
@@ -163,7 +176,7 @@ impl Answering<'_> {
             Incoming::Rejected { response } => {
                 self.messages.pop();
                 self.tell(RequestEvent::Message { text: response.unwrap_or_else(|| REJECTED.to_owned()) });
-                Some(RequestStatus::Error)
+                Some(RequestStatus::Rejected)
             }
             Incoming::Failed => Some(RequestStatus::Error),
         }
@@ -287,7 +300,15 @@ impl Answering<'_> {
         }
         self.tell(RequestEvent::ToolCalled { tool_name: name.clone() });
         let context: Arc<dyn ToolContext> = Arc::<Request>::clone(&self.context);
-        let output = tool.call(call.arguments.clone(), context).await;
+        let span = tracing::info_span!(
+            target: TURN, "execute_tool", otel.name = format!("execute_tool {name}"), otel.status_code = Empty, error.type = Empty,
+            gen_ai.operation.name = "execute_tool", gen_ai.tool.name = name, gen_ai.tool.call.id = call.id,
+            gen_ai.tool.type = "function",
+        );
+        let output = tool.call(call.arguments.clone(), context).instrument(span.clone()).await;
+        if output.is_error {
+            fails(&span, "tool_error");
+        }
         self.tell(RequestEvent::ToolReturned { tool_name: name.clone(), is_error: output.is_error });
         match tool.settled(output) {
             Called::Output { output, .. } => (*output, false),

@@ -19,7 +19,12 @@ fn app(hooks: &Value, files: &[(&str, &str)], replies: Vec<ModelReply>) -> (temp
     let set = json!({"type": "mcp", "name": "memory", "mcp_server_info": server, "hidden_from_model": ["save_memory"]});
     let manifest = json!({"tool_sets": [set], "hooks": hooks}).to_string();
     let files: Vec<_> = files.iter().copied().chain([("app.json", manifest.as_str())]).collect();
-    let folder = folder(&files);
+    load(&files, replies)
+}
+
+/// The app of `app.json` among these files.
+fn load(files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
+    let folder = folder(files);
     let hooks = HookEngine::builder(folder.path()).python(environment());
     let model = Answers { left: Arc::new(Mutex::new(replies.into())), ..Answers::default() };
     let loaded = QuickApp::loader(folder.path().join("app.json")).hooks(hooks).model(model).load();
@@ -91,6 +96,82 @@ async fn a_template_that_runs_on_costs_its_hook_alone() {
     let called: Vec<_> = messages.iter().filter_map(|message| message.get("tool_calls")).collect();
     assert_eq!(called.len(), 1);
     assert_eq!(called[0][0]["function"]["arguments"], r#"{"query":"Q: Hello"}"#);
+}
+
+/// A server that does what servers should not.
+const BAD_SERVER: &str = r#"
+import json, sys, time
+
+def answer(method, given):
+    if method == "initialize":
+        return {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "bad", "version": "1"}}
+    if method == "tools/list":
+        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ["huge", "hang", "well", "gone"]]}
+    if method == "tools/call":
+        name = given["name"]
+        if name == "gone":
+            sys.exit(3)
+        if name == "hang":
+            time.sleep(30)
+        return {"content": [{"type": "text", "text": "x" * 50_000_000 if name == "huge" else "well"}]}
+    return {}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer(message["method"], message.get("params") or {})}), flush=True)
+"#;
+
+/// An app whose two tool sets, `bad` and `other`, are that server, each a process of its own.
+fn bad_app(hooks: &Value, replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
+    let set = |name: &str| json!({"type": "mcp", "name": name, "mcp_server_info": {"command": ["python3", "bad.py"]}});
+    let manifest = json!({"tool_sets": [set("bad"), set("other")], "hooks": hooks}).to_string();
+    load(&[("app.json", manifest.as_str()), ("bad.py", BAD_SERVER)], replies)
+}
+
+fn calls(event: &str, set: &str, tool: &str, seconds: u32) -> Value {
+    json!({"kind": "tool_call", "event": event, "toolset_name": set, "tool_name": tool, "timeout_seconds": seconds})
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_dies_or_gives_too_much_costs_its_hook_alone() {
+    let start = "on_request_start";
+    let hooks = json!([
+        calls(start, "bad", "huge", 30),
+        calls(start, "other", "gone", 30),
+        calls(start, "bad", "hang", 1),
+        calls(start, "other", "well", 30),
+    ]);
+    let (_folder, app) = bad_app(&hooks, vec![said("Hm.")]);
+    let began = Instant::now();
+    let (status, messages) = ask(&app, "Hello").await;
+    assert_eq!(status, RequestStatus::Completed);
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    let results: Vec<_> = messages.iter().filter(|message| message["role"] == "tool").collect();
+    let told: Vec<_> = results.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    let failed = "The tool failed and gave no result. Go on without it.";
+    assert_eq!(told, [failed, failed, "well"], "what is too much and what died are told, what hangs is skipped");
+}
+
+#[tokio::test]
+async fn a_thousand_hooks_are_run_in_order() {
+    let hooks: Vec<_> = (0..1_000).map(|_| calls("on_completion", "bad", "well", 30)).collect();
+    let (_folder, app) = bad_app(&json!(hooks), vec![said("Hm.")]);
+    let input = RequestInput { messages: vec![user("Hello")], ..RequestInput::default() };
+    let events: Vec<_> = app.request(input).collect().await;
+    let ran = events.iter().filter(|event| matches!(event, RequestEvent::AppHookRan { skipped: false, .. })).count();
+    assert_eq!(ran, 1_000);
+}
+
+#[test]
+fn a_template_that_is_nested_too_deep_refuses_the_load() {
+    let nested = (0..500).fold(json!("${event}"), |inner, _| json!([inner]));
+    let manifest = json!({"hooks": [recall(&json!({"query": nested}))]}).to_string();
+    let folder = folder(&[("app.json", manifest.as_str())]);
+    let hooks = HookEngine::builder(folder.path()).python(environment());
+    let loaded = QuickApp::loader(folder.path().join("app.json")).hooks(hooks).model(Answers::default()).load();
+    let told = loaded.unwrap_err().to_string();
+    assert!(told.contains("error[invalid-json]") || told.contains("deep"), "{told}");
 }
 
 const MODULE: &str = "
