@@ -189,17 +189,17 @@ def _caller(
         def answer(**result: Any) -> ToolCallPayload:
             return payload.model_copy(update={"arguments": result})
 
-        try:
-            given = arguments.model_validate(payload.arguments)
-        except ValidationError as error:
-            return answer(**{COMPLAINT: _complaint(error)})
         invocation = int(payload.headers["invocation"])
-        context = ToolContext(payload.sender_id, _Turn(invocation))
-        current.set(context)
-        values = {field: getattr(given, field) for field in arguments.model_fields}
-        if takes_context:
-            values["context"] = context
         try:
+            try:
+                given = arguments.model_validate(payload.arguments)
+            except ValidationError as error:
+                return answer(**{COMPLAINT: _complaint(error)})
+            context = ToolContext(payload.sender_id, _Turn(invocation))
+            current.set(context)
+            values = {field: getattr(given, field) for field in arguments.model_fields}
+            if takes_context:
+                values["context"] = context
             result = await function(**values)
         finally:
             # A turn that is cancelled waits a moment for this.

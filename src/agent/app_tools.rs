@@ -1,11 +1,12 @@
 //! The tools of a Quick App: those of servers, by names that tell their set, and Python tools beside the manifest.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::engine::HookEngine;
 use super::tooling::root_tools;
 use crate::providers::McpServers;
-use crate::quickapp::{AppTool, AppTools, FallbackConfiguration, ToolSet, ToolSetKind, ToolSource, function_name};
+use crate::quickapp::{App, AppTool, AppTools, FallbackConfiguration, ToolSet, ToolSetKind, ToolSource, function_name};
 use crate::telemetry::LOAD;
 use crate::tools::{Tool, ToolSpec};
 
@@ -18,14 +19,28 @@ pub(super) struct AppSource {
 }
 
 impl AppSource {
-    /// Tells of names that no tool has: a server may get them later.
-    pub(super) fn warn(&self) {
-        for (set, _) in self.sets.iter().filter(|(set, _)| set.kind == ToolSetKind::Mcp) {
-            let names = self.servers.names(&set.name);
-            for hidden in set.hidden_from_model.iter().filter(|hidden| !names.contains(hidden)) {
-                tracing::warn!(target: LOAD, "The tool set `{}` hides `{hidden}`, which its server does not have", set.name);
+    /// Names in the manifest that no tool has: a server may get them later.
+    pub(super) fn missing(&self, app: &App) -> Vec<String> {
+        let mut missing = Vec::new();
+        for (set, _) in &self.sets {
+            let names: Vec<_> = self.of(set).into_iter().map(|(name, _)| name).collect();
+            let wanted = match &set.kind {
+                ToolSetKind::Mcp => set.allowed_tools.as_deref().unwrap_or_default(),
+                ToolSetKind::Internal(tools) => tools,
+            };
+            let hidden = set.hidden_from_model.iter().filter(|name| !wanted.contains(name));
+            for name in wanted.iter().chain(hidden).filter(|name| !names.contains(name)) {
+                missing.push(format!("The tool set `{}` names `{name}`, which it does not have", set.name));
             }
         }
+        let tools = self.tools();
+        for hook in &app.hooks {
+            let name = hook.function_name();
+            if tools.for_hook(&name).is_none() {
+                missing.push(format!("Hook `{}`: tool '{name}' not found in initialized tools", hook.label()));
+            }
+        }
+        missing
     }
 
     /// The tools of a set by their own names, in order.
@@ -46,7 +61,7 @@ impl AppSource {
 
 impl ToolSource for AppSource {
     fn tools(&self) -> AppTools {
-        let mut tools = AppTools::default();
+        let (mut tools, mut names) = (AppTools::default(), BTreeSet::new());
         for (set, fallback) in &self.sets {
             let allowed = set.allowed_tools.as_ref().filter(|allowed| !allowed.is_empty());
             for (name, tool) in self.of(set) {
@@ -55,6 +70,10 @@ impl ToolSource for AppSource {
                 }
                 let prefix = (set.kind == ToolSetKind::Mcp).then_some(set.name.as_str());
                 let known = function_name(prefix, &name);
+                if !names.insert(known.clone()) {
+                    tracing::warn!(target: LOAD, "Two tools have the name `{known}`: the first is used");
+                    continue;
+                }
                 let spec = if known == tool.spec().name {
                     Arc::clone(tool.spec())
                 } else {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -16,7 +17,7 @@ use super::error::Error;
 use super::serving::reached;
 use super::templates::{NoTemplates, PythonTemplates};
 use super::turning::refuse;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::providers::{McpServerConfig, McpServers};
 use crate::quickapp::{Parts, QuickApp, Templates, ToolSetKind};
 use crate::step::{Hooks, Model, NoHooks};
@@ -26,12 +27,15 @@ use crate::tools::TOOL_TIMEOUT;
 /// process, and not this one when it is started again, knows the results that a conversation brings back.
 const KEY: &str = "TENTERHOOK_APP_KEY";
 
+/// The fewest bytes of a key: one that is shorter can be guessed, and with it a result that a conversation claims to have.
+const SHORTEST_KEY: usize = 16;
+
 /// An app that has been loaded.
 #[derive(Debug)]
 pub struct LoadedApp {
     /// Answers requests.
     pub app: QuickApp,
-    /// The hook modules, Python tools and templates, where it has any.
+    /// The hook modules and Python tools, where it has any.
     pub hooks: Option<Arc<HookEngine>>,
     /// What is unwise in its manifest, though it does not keep it from running.
     pub warnings: Vec<Diagnostic>,
@@ -77,7 +81,7 @@ impl AppLoader {
         self
     }
 
-    /// The key with which the ids of pairs are sealed, whatever the environment says.
+    /// The key with which the ids of pairs are sealed, whatever the environment says; at least 16 bytes.
     pub fn key(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.key = Some(key.into());
         self
@@ -99,18 +103,24 @@ impl AppLoader {
         };
         let has_templates = app.hooks.iter().any(|hook| hook.is_template);
         let has_tools = app.tool_sets.iter().any(|set| matches!(set.kind, ToolSetKind::Internal(_)));
-        let hooks = if has_templates || has_tools || discovery::has_modules(&root)? {
-            let hooks = Arc::new(self.hooks.tools(TOOL_TIMEOUT).templates().load()?);
-            warnings.extend(hooks.warnings());
-            Some(hooks)
-        } else {
-            None
+        // A tool that a hook calls has the hook's time, which may be longer than that of the model's calls.
+        let longest = app.hooks.iter().map(|hook| hook.timeout).fold(TOOL_TIMEOUT, Duration::max);
+        let builder = self.hooks.clone();
+        let hooks = match (has_tools, discovery::hook_modules(&root)) {
+            (true, _) => Some(Arc::new(builder.tools(longest).load()?)),
+            (false, Ok(_)) => Some(Arc::new(builder.load()?)),
+            (false, Err(Error::NoModules(_) | Error::OnlyInit(_))) => None,
+            (false, Err(other)) => return Err(other),
         };
-        let templates = hooks.as_ref().and_then(PythonTemplates::of);
-        if let Some(templates) = templates.as_ref().filter(|_| has_templates) {
-            let (_, mut found) = config::load_manifest(&self.manifest, &variables, Some(templates))?;
+        warnings.extend(hooks.iter().flat_map(|hooks| hooks.warnings()));
+        let templates: Box<dyn Templates> = if has_templates {
+            let templates = PythonTemplates::alone(self.hooks)?;
+            let (_, mut found) = config::load_manifest(&self.manifest, &variables, Some(&templates))?;
             refuse(&self.manifest, &mut found)?;
-        }
+            Box::new(templates)
+        } else {
+            Box::new(NoTemplates)
+        };
         let model = match self.model {
             Some(model) => model,
             None => model_of(&model.ok_or_else(|| Error::NoModel(self.manifest.clone()))?)?,
@@ -119,16 +129,24 @@ impl AppLoader {
         let servers = McpServers::connect_blocking(servers.iter().map(all).collect(), Vec::new())?;
         let sets = app.tool_sets.iter().map(|set| (set.clone(), Arc::new(set.fallback.clone()))).collect();
         let source = AppSource { sets, servers, engine: hooks.clone() };
-        source.warn();
-        let templates: Box<dyn Templates> = match templates {
-            Some(templates) => Box::new(templates),
-            None => Box::new(NoTemplates),
-        };
+        warnings.extend(source.missing(&app).into_iter().map(|message| Diagnostic {
+            rule: "unknown-tool".into(),
+            severity: Severity::Warning,
+            message,
+            hint: None,
+            file: self.manifest.clone(),
+            line: None,
+            place: None,
+            related: Vec::new(),
+        }));
         let of_modules: Arc<dyn Hooks> = match &hooks {
             Some(hooks) => Arc::<HookEngine>::clone(hooks),
             None => Arc::new(NoHooks),
         };
         let secret = self.key.unwrap_or_else(key);
+        if secret.len() < SHORTEST_KEY {
+            return Err(Error::ShortKey { bytes: secret.len(), least: SHORTEST_KEY });
+        }
         let app = QuickApp::new(Parts { app, model, source: Box::new(source), templates, hooks: of_modules, secret });
         Ok(LoadedApp { app, hooks, warnings })
     }

@@ -67,7 +67,6 @@ pub struct HookEngineBuilder {
     lost: Option<GiveUp>,
     /// How long a tool may take, where the agent's tools are loaded as well.
     tools: Option<Duration>,
-    templates: bool,
     only_templates: bool,
 }
 
@@ -88,7 +87,6 @@ impl HookEngineBuilder {
             worker_flags: Vec::new(),
             lost: None,
             tools: None,
-            templates: false,
             only_templates: false,
         }
     }
@@ -199,12 +197,6 @@ impl HookEngineBuilder {
         self
     }
 
-    /// Loads what renders templates as well; only together with tools.
-    pub(super) fn templates(mut self) -> Self {
-        self.templates = true;
-        self
-    }
-
     /// Loads what renders templates and nothing of the agent.
     pub(super) fn only_templates(mut self) -> Self {
         (self.tools, self.only_templates) = (Some(TOOL_TIMEOUT), true);
@@ -237,10 +229,7 @@ impl HookEngineBuilder {
         }
         let (modules, warnings) = self.admitted(root, &settings)?;
         let modules = match self.tools {
-            Some(_) => {
-                let templates = self.templates.then(|| PathBuf::from(TEMPLATES));
-                modules.with_tools(discovery::tool_modules(root)?.into_iter().chain(templates).collect())
-            }
+            Some(_) => modules.with_tools(discovery::tool_modules(root)?),
             None => modules,
         };
         match self.isolation.or(settings.isolation).unwrap_or_default() {

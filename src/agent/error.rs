@@ -82,6 +82,16 @@ pub enum Error {
     /// The model's settings cannot be used.
     #[error(transparent)]
     Model(#[from] crate::providers::SettingsError),
+    /// The key that seals what hooks leave in conversations is too short.
+    #[error(
+        "The key of the app has {bytes} bytes, and needs {least}\n  hint: put at least {least} random bytes into `TENTERHOOK_APP_KEY`"
+    )]
+    ShortKey {
+        /// What it has.
+        bytes: usize,
+        /// What it needs.
+        least: usize,
+    },
     /// A server that skills import tools from is not there, or does not have them.
     #[error(transparent)]
     Server(#[from] crate::providers::McpError),

@@ -12,7 +12,7 @@ use crate::tools::Tool;
 /// Servers that are connected to, and the tools that each skill imports from them.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    pub(super) servers: McpServers,
+    pub(super) servers: Arc<McpServers>,
     /// Server and tool, by the skill's id.
     pub(super) imports: HashMap<String, Vec<(String, String)>>,
 }
@@ -40,7 +40,12 @@ pub(super) fn serving(config: &AgentConfig) -> Result<Served, Error> {
     }
     let wanted: Vec<_> = imports.values().flatten().cloned().collect();
     let used = config.servers.iter().filter(|server| wanted.iter().any(|(name, _)| *name == server.name));
-    let servers = McpServers::connect_blocking(used.map(reached).collect(), wanted)?;
+    // A server without a limit of its own has that of the agent's tools.
+    let limited = |server| {
+        let server = reached(server);
+        McpServerConfig { tool_timeout: server.tool_timeout.or(Some(config.tool_timeout)), ..server }
+    };
+    let servers = Arc::new(McpServers::connect_blocking(used.map(limited).collect(), wanted)?);
     Ok(Served { servers, imports })
 }
 

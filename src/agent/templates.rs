@@ -18,22 +18,17 @@ use crate::quickapp::Templates;
 use crate::tools::{Tool, ToolContext, ToolOutput, Utterance};
 
 /// Renders and checks templates.
-pub(super) struct PythonTemplates {
-    tool: Arc<dyn Tool>,
-    /// It stops when nobody has it.
-    _engine: Arc<HookEngine>,
-}
+pub(super) struct PythonTemplates(Arc<HookEngine>);
 
 impl PythonTemplates {
-    /// What an engine that was loaded with templates renders with.
-    pub(super) fn of(engine: &Arc<HookEngine>) -> Option<Self> {
-        template_tool(engine).map(|tool| Self { tool, _engine: Arc::clone(engine) })
-    }
-
     /// Templates alone: nothing of an agent is imported.
     pub(super) fn alone(builder: HookEngineBuilder) -> Result<Self, Error> {
-        let engine = Arc::new(builder.only_templates().load()?);
-        Ok(Self::of(&engine).unwrap_or_else(|| unreachable!("the load was asked for templates")))
+        Ok(Self(Arc::new(builder.only_templates().load()?)))
+    }
+
+    /// What renders and checks, as it was loaded last.
+    fn tool(&self) -> Arc<dyn Tool> {
+        template_tool(&self.0).unwrap_or_else(|| unreachable!("the load was asked for templates"))
     }
 }
 
@@ -41,7 +36,8 @@ impl PythonTemplates {
 impl CheckTemplates for PythonTemplates {
     fn check(&self, arguments: &str, event: &str) -> Vec<TemplateProblem> {
         let given = texts([("template", arguments.to_owned()), ("event", event.to_owned())]);
-        let asked = self.tool.call(given, Arc::new(Nobody));
+        let tool = self.tool();
+        let asked = tool.call(given, Arc::new(Nobody));
         // Whoever asks may be within a runtime, which must not be blocked by another.
         let output = thread::scope(|scope| {
             let runtime =
@@ -95,7 +91,8 @@ impl Templates for PythonTemplates {
         let template = Value::Object(template.clone()).to_string();
         let given = texts([("template", template), ("context", Value::Object(context).to_string())]);
         Box::pin(async move {
-            let output: ToolOutput = self.tool.call(given, Arc::new(Nobody)).await;
+            let tool = self.tool();
+            let output: ToolOutput = tool.call(given, Arc::new(Nobody)).await;
             if output.is_error {
                 // A template's own fault is told in its words, which hold no value; everything else is not.
                 let told = output.refused.then(|| output.text());

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::serving::{Served, serving};
 use super::tooling::AgentTools;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::providers::{References, SqliteStore};
+use crate::providers::{McpServers, References, SqliteStore};
 use crate::skill::{Import, Skill};
 use crate::step::{Identity, Model};
 use crate::telemetry::export;
@@ -27,6 +27,8 @@ pub struct LoadedAgent {
     pub engine: TurnEngine,
     /// Its hooks and tools, where it has any.
     pub hooks: Option<Arc<HookEngine>>,
+    /// The servers that its skills import tools from.
+    pub servers: Arc<McpServers>,
     /// What is unwise in its files, though it does not keep it from running.
     pub warnings: Vec<Diagnostic>,
 }
@@ -142,11 +144,12 @@ impl AgentLoader {
         if let Some(hooks) = &hooks {
             builder = builder.hooks(Arc::<HookEngine>::clone(hooks));
         }
+        let servers = Arc::clone(&served.servers);
         builder = builder.toolbox(AgentTools { engine: hooks.clone(), imports, served });
         if let Some(toolbox) = toolbox {
             builder = builder.toolbox(toolbox);
         }
-        Ok(LoadedAgent { engine: builder.build(), hooks, warnings })
+        Ok(LoadedAgent { engine: builder.build(), hooks, servers, warnings })
     }
 }
 

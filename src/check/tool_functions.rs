@@ -97,12 +97,16 @@ enum Lies {
 impl Lies {
     /// By its path below the agent's folder; `None`: it has no tools.
     fn of(below: &Path) -> Option<Self> {
+        // A load leaves it out.
+        if below.file_name().is_some_and(|name| name == "__init__.py") {
+            return None;
+        }
         let mut parts = below.components().filter_map(|part| match part {
             Component::Normal(name) => name.to_str(),
             _ => None,
         });
         match (parts.next()?, parts.next(), parts.next()) {
-            ("tools", Some(_), None) | ("tools.py", None, None) => Some(Self::AtRoot),
+            ("tools", Some(_), _) | ("tools.py", None, None) => Some(Self::AtRoot),
             ("lib", ..) => Some(Self::InLib),
             ("skills", Some(skill), Some("tools" | "tools.py")) => Some(Self::InSkill(skill.to_owned())),
             _ => None,
@@ -120,8 +124,8 @@ fn tools_of(project: &Project, names: &Names<'_>, tools: &[ToolFunction<'_>], in
             if tools.iter().any(|tool| tool.module == index && std::ptr::eq(tool.function, function.as_ref())) {
                 known.push(function.name.clone());
             } else {
-                // A decorator of the agent's own may make a tool.
-                told &= function.decorators.iter().all(|decorator| is_outside(names, index, maker_of(decorator).0));
+                // Any other decorator may make a tool, the standard library's aside.
+                told &= function.decorators.iter().all(|decorator| makes_none(names, index, maker_of(decorator).0));
             }
         }
         StmtKind::ImportFrom { names: imported, .. } => {
@@ -149,6 +153,8 @@ fn tools_of(project: &Project, names: &Names<'_>, tools: &[ToolFunction<'_>], in
                     told &= is_outside(names, index, &call.function) && !is(names, index, &call.function, TOOL);
                 }
             });
+            // `lookup = made.lookup`
+            told &= !matches!(value.kind, ExprKind::Name(_) | ExprKind::Attribute { .. });
         }
         _ => {}
     });
@@ -157,6 +163,12 @@ fn tools_of(project: &Project, names: &Names<'_>, tools: &[ToolFunction<'_>], in
 
 fn is_outside(names: &Names<'_>, module: usize, maker: &Expr) -> bool {
     names.dotted(module, &[], maker).is_some()
+}
+
+/// Whether a decorator makes no tool.
+fn makes_none(names: &Names<'_>, module: usize, maker: &Expr) -> bool {
+    let known = ["functools.", "contextlib.", "typing.", "builtins.", "rasa.mantle.hooks."];
+    names.dotted(module, &[], maker).is_some_and(|dotted| known.iter().any(|known| dotted.starts_with(known)))
 }
 
 fn is(names: &Names<'_>, module: usize, expr: &Expr, dotted: &str) -> bool {
@@ -183,13 +195,10 @@ fn named(names: &Names<'_>, module: &ModuleSource, index: usize) -> Vec<Named> {
     found
 }
 
-/// `<anything>.memory.set("entry", value)`
+/// `context.memory.set("entry", value)`: what else has a memory may be anything.
 fn written(call: &Call) -> Option<NamedThing> {
     let ExprKind::Attribute { base, name } = &call.function.kind else { return None };
-    let is_memory = match &base.kind {
-        ExprKind::Attribute { name, .. } | ExprKind::Name(name) => &**name == "memory",
-        _ => false,
-    };
+    let is_memory = matches!(&base.kind, ExprKind::Attribute { base, name } if &**name == "memory" && is_context(base));
     if &**name != "set" || !is_memory {
         return None;
     }
@@ -208,6 +217,10 @@ fn activated(names: &Names<'_>, module: usize, call: &Call) -> Option<NamedThing
         skill: text(skill)?,
         block: given("ordered_block").and_then(|keyword| text(&keyword.value)),
     })
+}
+
+fn is_context(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Name(name) if &**name == "context")
 }
 
 fn text(expr: &Expr) -> Option<String> {

@@ -122,8 +122,15 @@ impl TurnEngine {
 
     /// Cancels whatever runs on the agent's own thread, without waiting.
     fn close(&self) {
-        if let Some(hooks) = self.agent.hooks.as_ref().filter(|_| std::process::id() == self.process) {
+        if std::process::id() != self.process {
+            return;
+        }
+        if let Some(hooks) = &self.agent.hooks {
             hooks.close();
+        }
+        let servers = Arc::clone(&self.agent.servers);
+        if let Ok(runtime) = runtime() {
+            runtime.spawn(async move { servers.close().await });
         }
     }
 }

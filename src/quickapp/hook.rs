@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::{BoxFuture, Either, select};
-use serde_json::Value;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -70,7 +69,7 @@ impl Running<'_> {
         span: &Span,
     ) -> Option<Given> {
         let (label, event) = (hook.label(), moment.name());
-        let (call, limit) = (pin!(self.call(hook, moment, messages)), pin!(sleep(hook.timeout)));
+        let (call, limit) = (pin!(self.call(hook, moment, messages, span)), pin!(sleep(hook.timeout)));
         match select(call, limit).await {
             Either::Left((Ok(given), _)) => Some(given),
             Either::Left((Err(why), _)) => {
@@ -88,7 +87,13 @@ impl Running<'_> {
     }
 
     /// Calls the hook's tool; an error says why it was not, or gave nothing.
-    async fn call(&self, hook: &AppHook, moment: Moment, messages: &[Arc<Object>]) -> Result<Given, String> {
+    async fn call(
+        &self,
+        hook: &AppHook,
+        moment: Moment,
+        messages: &[Arc<Object>],
+        span: &Span,
+    ) -> Result<Given, String> {
         let arguments = if hook.is_template {
             self.templates.render(&hook.arguments, context(moment, messages)).await?
         } else {
@@ -98,13 +103,22 @@ impl Running<'_> {
         let Some(tool) = self.tools.for_hook(&name) else {
             return Err(format!("tool '{name}' not found in initialized tools"));
         };
-        let output = tool.call(arguments.clone(), Arc::clone(&self.context)).await;
+        let output = tool.call(arguments.clone(), Arc::clone(&self.context), None).await;
+        if output.is_error {
+            // What it said may hold what no log is to hold.
+            fails(span, "tool_error");
+            let (label, event) = (hook.label(), moment.name());
+            tracing::warn!(target: TURN, "Hook `{label}` (event={event}): its tool failed, and the fallback of its tool set applies");
+        }
         match tool.settled(output) {
             Called::Stop => Err("its tool failed, and the tool set says `stop`".to_owned()),
-            Called::Output { output, is_fallback } => match output.value {
-                Value::Null => Err("its tool gave nothing".to_owned()),
-                _ => Ok(Given { arguments, content: output.text(), is_fallback }),
-            },
+            Called::Output { output, is_fallback } => {
+                let gives = moment == Moment::RequestStart;
+                if output.value.is_null() && gives {
+                    return Err("its tool gave nothing".to_owned());
+                }
+                Ok(Given { arguments, content: output.text(), is_fallback })
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Instrument as _;
 use tracing::field::Empty;
@@ -31,7 +32,7 @@ use crate::step::{
     outgoing, preflight, result,
 };
 use crate::telemetry::{TURN, fails};
-use crate::tools::{ToolContext, ToolOutput, ToolSpec, Utterance};
+use crate::tools::{TOOL_TIMEOUT, ToolContext, ToolOutput, ToolSpec, Utterance};
 
 /// What the model reads that asks for a tool which only hooks call. It is not to be an invitation to try again.
 fn hidden(name: &str) -> String {
@@ -83,8 +84,7 @@ pub(super) async fn run(app: Arc<Inner>, input: RequestInput, out: UnboundedSend
     let identity = Identity { sender_id: input.sender_id.clone(), ..Identity::default() };
     let teller = Teller(out.clone());
     let hooked = Hooked { hooks: &*app.hooks, identity: &identity, witness: &teller };
-    let mut started = TurnStartedPayload::new(&identity.sender_id);
-    hooked.observe(&mut started);
+    let mut ending = Ending::begin(hooked);
     let system = app.app.system_prompt.as_deref().map(|text| message("system", text));
     let context = Arc::new(Request { sender_id: input.sender_id, model: app.model.name().to_owned() });
     let mut request = Answering {
@@ -115,11 +115,30 @@ pub(super) async fn run(app: Arc<Inner>, input: RequestInput, out: UnboundedSend
     if status == RequestStatus::Error {
         fails(&span, "error");
     }
-    let of_turn = if status == RequestStatus::Error { TurnStatus::Error } else { TurnStatus::Completed };
-    let mut finished = TurnFinishedPayload::new(&identity.sender_id, of_turn);
-    hooked.observe(&mut finished);
+    ending.status = if status == RequestStatus::Error { TurnStatus::Error } else { TurnStatus::Completed };
+    drop(ending);
     let messages = request.messages.split_off(request.first);
     let _ = out.send(RequestEvent::Finished { status, messages });
+}
+
+/// Tells the hook modules that the request has begun and, once, whatever happens, that it has ended. One that is dropped is cancelled.
+struct Ending<'a> {
+    hooked: Hooked<'a>,
+    status: TurnStatus,
+}
+
+impl<'a> Ending<'a> {
+    fn begin(hooked: Hooked<'a>) -> Self {
+        hooked.observe(&mut TurnStartedPayload::new(&hooked.identity.sender_id));
+        Self { hooked, status: TurnStatus::Cancelled }
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let mut finished = TurnFinishedPayload::new(&self.hooked.identity.sender_id, self.status);
+        self.hooked.observe(&mut finished);
+    }
 }
 
 struct Answering<'a> {
@@ -170,7 +189,11 @@ impl Answering<'_> {
             Incoming::Accepted(accepted) if accepted == text => None,
             Incoming::Accepted(accepted) => {
                 let last = self.messages.last_mut().map(Arc::make_mut)?;
-                last.insert("content".into(), accepted.into());
+                match last.get_mut("content") {
+                    // Images stay: only the text is another.
+                    Some(Value::Array(parts)) => put_text(parts, &accepted),
+                    _ => drop(last.insert("content".into(), accepted.into())),
+                }
                 None
             }
             Incoming::Rejected { response } => {
@@ -259,10 +282,10 @@ impl Answering<'_> {
         }
         let mut results = Vec::new();
         let mut kept = Vec::new();
-        let (mut of_client, mut stops) = (false, false);
+        let (mut of_client, mut stops) = (Vec::new(), false);
         for call in &calls {
-            if self.client_tools.iter().any(|tool| tool.name == call.tool_name) {
-                of_client = true;
+            if call.broken.is_none() && self.client_tools.iter().any(|tool| tool.name == call.tool_name) {
+                of_client.push(&call.id);
                 kept.push(as_chat_call(call, &call.arguments));
                 continue;
             }
@@ -270,18 +293,18 @@ impl Answering<'_> {
             stops |= stop;
             let left = result(self.hooked, call, output.text().into(), output.is_error).await;
             kept.push(as_chat_call(call, &left.arguments));
-            let mut told = message("tool", &text_of_value(&left.value));
-            Arc::make_mut(&mut told).insert("tool_call_id".into(), call.id.clone().into());
-            results.push(told);
+            results.push(answer_to(&call.id, &text_of_value(&left.value)));
         }
         Arc::make_mut(&mut answer).insert("tool_calls".into(), kept.into());
         self.messages.push(answer);
         self.messages.extend(results);
-        match (stops, of_client) {
-            (true, _) => Some(RequestStatus::Error),
-            (false, true) => Some(RequestStatus::ClientTools),
-            (false, false) => None,
+        if stops {
+            // The conversation goes on some day: no call is to stay without an answer.
+            let ended = |id: &String| answer_to(id, "This was not called: the request has ended before.");
+            self.messages.extend(of_client.into_iter().map(ended));
+            return Some(RequestStatus::Error);
         }
+        (!of_client.is_empty()).then_some(RequestStatus::ClientTools)
     }
 
     /// Calls a tool that the model asks for; whether its set ends the request with it.
@@ -291,13 +314,13 @@ impl Answering<'_> {
             tracing::warn!(target: TURN, tool = name, "The model asks for a tool that is hidden from it");
             return (ToolOutput::error(hidden(name)), false);
         }
+        if call.broken.is_some() {
+            return (ToolOutput::error("The arguments are no JSON object"), false);
+        }
         let Some(tool) = self.tools.for_model(name) else {
             tracing::error!(target: TURN, tool = name, "The model asks for a tool that is not there");
             return (ToolOutput::error(unknown(name)), false);
         };
-        if call.broken.is_some() {
-            return (ToolOutput::error("The arguments are no JSON object"), false);
-        }
         self.tell(RequestEvent::ToolCalled { tool_name: name.clone() });
         let context: Arc<dyn ToolContext> = Arc::<Request>::clone(&self.context);
         let span = tracing::info_span!(
@@ -305,7 +328,7 @@ impl Answering<'_> {
             gen_ai.operation.name = "execute_tool", gen_ai.tool.name = name, gen_ai.tool.call.id = call.id,
             gen_ai.tool.type = "function",
         );
-        let output = tool.call(call.arguments.clone(), context).instrument(span.clone()).await;
+        let output = tool.call(call.arguments.clone(), context, Some(TOOL_TIMEOUT)).instrument(span.clone()).await;
         if output.is_error {
             fails(&span, "tool_error");
         }
@@ -335,9 +358,30 @@ impl Answering<'_> {
 /// What is said in the place of a text that a hook module rejects.
 const REJECTED: &str = "I'm sorry, I can't help with that.";
 
-fn as_chat_call(call: &Call, arguments: &Object) -> serde_json::Value {
-    let arguments = serde_json::Value::Object(arguments.clone()).to_string();
-    serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}})
+/// Puts a text in the place of all texts among the parts of a message.
+pub(super) fn put_text(parts: &mut Vec<Value>, text: &str) {
+    let is_text = |part: &Value| part.get("text").is_some();
+    let first = parts.iter().position(is_text);
+    let mut index = 0;
+    parts.retain(|part| {
+        index += 1;
+        !is_text(part) || Some(index - 1) == first
+    });
+    if let Some(part) = first.and_then(|first| parts.get_mut(first)) {
+        part["text"] = text.into();
+    }
+}
+
+/// The answer to a call.
+fn answer_to(id: &str, text: &str) -> Arc<Object> {
+    let mut told = message("tool", text);
+    Arc::make_mut(&mut told).insert("tool_call_id".into(), id.into());
+    told
+}
+
+fn as_chat_call(call: &Call, arguments: &Object) -> Value {
+    let arguments = Value::Object(arguments.clone()).to_string();
+    json!({"id": call.id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}})
 }
 
 /// Seconds since 1970 (UTC).

@@ -363,3 +363,40 @@ async fn a_request_that_is_dropped_ends_with_its_hooks() {
     drop(request);
     assert_eq!(scene.log(), ["memory_hang {}"]);
 }
+
+fn calls(calls: &[(&str, Result<Object, String>)]) -> ModelReply {
+    let call = |(index, (tool, arguments)): (usize, &(&str, Result<Object, String>))| RequestedCall {
+        id: Some(format!("c{index}")),
+        tool_name: (*tool).into(),
+        arguments: arguments.clone(),
+    };
+    ModelReply { calls: calls.iter().enumerate().map(call).collect(), ..ModelReply::default() }
+}
+
+#[tokio::test]
+async fn a_call_for_the_client_whose_arguments_are_broken_is_not_handed_over() {
+    let broken = calls(&[("pick_file", Err("{\"kind\": ".into()))]);
+    let scene = scene(vec![], &[], &[], vec![broken, said("Which one?")]);
+    let done = scene.ask_with(&[], "Open it", vec![Arc::new(ToolSpec::new("pick_file", ""))]).await;
+    assert_eq!(done.status, RequestStatus::Completed);
+    assert_eq!(shown(&done.messages)[2], "tool: The arguments are no JSON object");
+}
+
+#[tokio::test]
+async fn a_request_that_a_tool_set_ends_leaves_no_call_without_an_answer() {
+    let stop = serde_json::from_value(json!({"strategies": [{"type": "stop"}]})).unwrap();
+    let both = calls(&[("pick_file", Ok(Object::new())), ("memory_recall", Ok(Object::new()))]);
+    let scene = scene_with(stop, vec![], &[("recall", Does::Fails("no disk"))], &[], vec![both]);
+    let done = scene.ask_with(&[], "Open it", vec![Arc::new(ToolSpec::new("pick_file", ""))]).await;
+    assert_eq!(done.status, RequestStatus::Error);
+    let ids: Vec<_> = done.messages.iter().filter_map(|message| message.get("tool_call_id")).collect();
+    assert_eq!(ids, ["c1", "c0"]);
+}
+
+#[tokio::test]
+async fn only_the_text_of_a_message_is_what_a_hook_makes_of_it() {
+    let mut parts =
+        vec![json!({"type": "text", "text": "my card"}), json!({"type": "image_url"}), json!({"text": "4111"})];
+    super::request::put_text(&mut parts, "[card]");
+    assert_eq!(parts, [json!({"type": "text", "text": "[card]"}), json!({"type": "image_url"})]);
+}

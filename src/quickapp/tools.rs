@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
@@ -67,10 +68,15 @@ impl AppTools {
 }
 
 impl AppTool {
-    /// Calls it, within its own time where it has one.
-    pub(crate) async fn call(&self, arguments: Object, context: Arc<dyn ToolContext>) -> ToolOutput {
+    /// Calls it, within its own time where it has one, else within `limit`. A hook has a limit of its own around all that it does.
+    pub(crate) async fn call(
+        &self,
+        arguments: Object,
+        context: Arc<dyn ToolContext>,
+        limit: Option<Duration>,
+    ) -> ToolOutput {
         let called = self.tool.call(arguments, context);
-        let Some(limit) = self.tool.timeout() else { return called.await };
+        let Some(limit) = self.tool.timeout().or(limit) else { return called.await };
         match select(called, pin!(sleep(limit))).await {
             Either::Left((output, _)) => output,
             Either::Right(_) => {

@@ -52,7 +52,9 @@ impl Turn<'_> {
                 Ok(()) => {
                     unchecked.before = None;
                     set.push(name.clone());
-                    corrected.extend((was.is_some() && was.as_ref() != Some(value)).then(|| name.clone()));
+                    // As it is kept: 50 and 50.0 are one amount, and the skill's own tool may have put it right.
+                    let is_other = was.is_some() && was != skills.recall(&self.voice.stand(), name);
+                    corrected.extend(is_other.then(|| name.clone()));
                 }
                 Err(why) => {
                     drop(unchecked);

@@ -69,6 +69,8 @@ fn transcript(messages: &[Arc<Object>]) -> String {
 /// Whether the first word of an answer is yes.
 fn says_yes(reply: &ModelReply) -> bool {
     let first = |text: &String| {
+        // What a model thinks aloud comes first.
+        let text = text.rsplit_once("</think>").map_or(text.as_str(), |(_, said)| said);
         let word = text.split(|letter: char| !letter.is_alphanumeric()).find(|word| !word.is_empty());
         word.is_some_and(|word| word.eq_ignore_ascii_case("yes"))
     };
@@ -89,6 +91,7 @@ mod tests {
             ("YES, all of it", true),
             ("no", false),
             ("Not yes", false),
+            ("<think>no</think> Yes", true),
             ("", false),
         ] {
             assert_eq!(says_yes(&ModelReply::text(text)), yes, "{text}");

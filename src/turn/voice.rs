@@ -61,8 +61,13 @@ impl Kept {
                     | Event::ConfirmationAnswered { .. }
             )
         };
-        let in_batch = self.in_batch;
-        self.during.retain(|event| !in_batch || stays(event));
+        let (in_batch, mut moved) = (self.in_batch, false);
+        self.during.retain(|event| {
+            // The step that a correction leads back to belongs to the value that stays, unless it is that of another skill by now.
+            let keeps = stays(event) || (matches!(event, Event::StepEntered { .. }) && !moved);
+            moved |= !keeps;
+            !in_batch || keeps
+        });
         events.append(&mut self.during);
         events
     }

@@ -99,7 +99,7 @@ async fn a_template_that_runs_on_costs_its_hook_alone() {
 }
 
 /// A server that does what servers should not.
-const BAD_SERVER: &str = r#"
+pub(crate) const BAD_SERVER: &str = r#"
 import json, sys, time
 
 def answer(method, given):
@@ -151,6 +151,33 @@ async fn a_server_that_hangs_dies_or_gives_too_much_costs_its_hook_alone() {
     let told: Vec<_> = results.iter().map(|message| message["content"].as_str().unwrap()).collect();
     let failed = "The tool failed and gave no result. Go on without it.";
     assert_eq!(told, [failed, failed, "well"], "what is too much and what died are told, what hangs is skipped");
+}
+
+#[test]
+fn a_key_that_can_be_guessed_refuses_the_load() {
+    let folder = folder(&[("app.json", "{}")]);
+    let loader = QuickApp::loader(folder.path().join("app.json")).model(Answers::default()).key(*b"too short");
+    let told = loader.load().unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "The key of the app has 9 bytes, and needs 16\n  hint: put at least 16 random bytes into `TENTERHOOK_APP_KEY`"
+    );
+}
+
+#[test]
+fn tools_that_are_not_there_are_told_of_when_the_app_is_loaded() {
+    let set = json!({"type": "mcp", "name": "bad", "mcp_server_info": {"command": ["python3", "bad.py"]}, "hidden_from_model": ["wll"]});
+    let manifest = json!({"tool_sets": [set], "hooks": [calls("on_completion", "bad", "wel", 1)]}).to_string();
+    let folder = folder(&[("app.json", manifest.as_str()), ("bad.py", BAD_SERVER)]);
+    let loaded = QuickApp::loader(folder.path().join("app.json")).model(Answers::default()).load().unwrap();
+    let told: Vec<_> = loaded.warnings.iter().map(|warning| warning.message.clone()).collect();
+    assert_eq!(
+        told,
+        [
+            "The tool set `bad` names `wll`, which it does not have",
+            "Hook `wel`: tool 'bad_wel' not found in initialized tools",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -94,3 +94,17 @@ fn a_tool_of_a_server_that_has_the_name_of_another_is_an_error() {
         "{told}"
     );
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_has_the_time_of_the_agents_tools() {
+    let skill = SKILL.replace("mcp/flights:flight_status", "mcp/bad:hang").replace("@tool.flight_status", "@tool.hang");
+    let files = [
+        ("agent.yml", "agent: {persona: You.}\ntool_timeout: 0.5\n"),
+        ("integrations.yml", "mcp_servers: [{name: bad, command: [python3, bad.py]}]"),
+        ("bad.py", crate::quickapps::BAD_SERVER),
+        ("skills/status/skill.md", skill.as_str()),
+    ];
+    let scene = scene(&files, [activate("status"), call("hang", json!({})), said("It does not answer.")]);
+    assert_eq!(scene.say("Is it on time?").await, ["It does not answer."]);
+    assert_eq!(crate::scene::results(&scene, "hang"), ["`hang` was not done after 500 ms"]);
+}

@@ -185,3 +185,42 @@ async fn a_corrected_field_takes_its_block_back_and_what_is_done_again_passes_no
     assert_eq!(scene.say("Yes").await, ["Have a good trip."]);
     assert_eq!(scene.kept(&["skill_completed"]), [json!({"event": "skill_completed", "skill_id": "trip"})]);
 }
+
+const PAYMENT: &str = "---
+name: Pay
+description: Pay something.
+---
+
+:::ordered_block id=pay
+steps:
+  - id: how_much
+    collect: amount
+  - id: pay
+    execute_tool: pay
+  - id: rate
+    collect: rating
+:::
+";
+
+const PAYMENT_TOOLS: &str = "
+from rasa.mantle.tools.decorator import ToolContext, tool
+from rasa.mantle.tools.result import ToolResult
+
+@tool(description='Pay')
+async def pay() -> ToolResult:
+    return ToolResult(llm_response='paid')
+";
+
+#[tokio::test]
+async fn a_field_that_is_told_again_is_no_correction() {
+    let memory = "schema: {public: {amount: {type: float}, rating: {type: int}}}";
+    let files =
+        [("skills/pay/skill.md", PAYMENT), ("skills/pay/tools.py", PAYMENT_TOOLS), ("skills/pay/memory.yml", memory)];
+    let scene = scene(&files, [activate("pay"), said("nothing"), said("How much?")]);
+    scene.say("Pay").await;
+    scene.answers([call("set_fields", json!({"amount": 50})), said("How was it?")]);
+    scene.say("50").await;
+    scene.answers([call("set_fields", json!({"amount": 50.0, "rating": 5})), said("Thanks.")]);
+    assert_eq!(scene.say("5").await, ["Thanks."]);
+    assert_eq!(results(&scene, "pay"), ["paid"], "it is paid once");
+}

@@ -23,7 +23,7 @@ async def answered(app: QuickApp, messages: Sequence[dict[str, Any]], **more: An
 
 def test_a_request_is_answered_and_its_conversation_goes_on() -> None:
     async def main() -> None:
-        async with QuickApp.load(EXAMPLE / "app.json", key=b"secret") as app:
+        async with QuickApp.load(EXAMPLE / "app.json", key=b"sixteen bytes, at least") as app:
             events = await answered(app, [{"role": "user", "content": "I drink green tea with honey"}])
             kinds = [event["event"] for event in events]
             assert kinds == ["app_hook_ran", "message", "app_hook_ran", "finished"]

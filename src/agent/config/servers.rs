@@ -34,7 +34,7 @@ pub(crate) enum Reached {
     Program {
         /// The program, and what it is called with.
         command: Vec<String>,
-        /// Variables of its environment, beside those of the engine's.
+        /// Variables of its environment, beside `HOME`, `PATH` and the like: keys of the engine's own are not handed on.
         env: Vec<(String, Secret)>,
         /// The folder that it runs in.
         folder: PathBuf,

@@ -148,6 +148,7 @@ mod tests {
             "context.memory.set('project.customer', str(3))",
             "context.memory.set(f'entry_{1}', 3)",
             "ToolResult(llm_response=1, next=[ActivateSkill(skill_id='card', ordered_block='confirm')])",
+            "self.memory.set('anything', 3)",
         ] {
             assert_eq!(told(&lock(body)), Vec::<String>::new(), "{body}");
         }
@@ -209,6 +210,8 @@ mod tests {
             "from lib.made import *\n",
             "async def find() -> ToolResult:\n    return ToolResult(llm_response=1)\n\n\nlock = tool(description='Lock')(find)\n",
             "from elsewhere import lock\n",
+            "from elsewhere import traced\n\n\n@traced(description='Lock')\nasync def lock() -> ToolResult:\n    return ToolResult(llm_response=1)\n",
+            "from lib import made\n\nlock = made.lock\n",
         ] {
             assert_eq!(told(tools), Vec::<String>::new(), "{tools}");
         }

@@ -36,7 +36,8 @@ pub(super) const RULE: Rule =
     Rule { name: "sync-tool", severity: Severity::Error, source: include_str!("sync_tool.rs"), check };
 
 fn check(context: &Context<'_>, report: &mut Report) {
-    for tool in context.tools.iter().filter(|tool| !tool.function.is_async) {
+    // A decorator below it may have made a coroutine of it.
+    for tool in context.tools.iter().filter(|tool| !tool.function.is_async && tool.function.decorators.len() == 1) {
         let message = format!("The tool `{}` is not async", tool.function.name);
         report.add(context, &RULE, tool.module, tool.function.name_span, message).hint("make it `async def`");
     }

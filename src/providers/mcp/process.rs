@@ -29,6 +29,8 @@ const LONGEST_LINE: usize = 2_000;
 #[derive(Debug)]
 pub(super) struct Process {
     group: Option<Pid>,
+    /// Whose child it is: a fork of that process must leave it alone.
+    parent: u32,
     ended: watch::Receiver<Option<String>>,
     last_line: Arc<Mutex<String>>,
 }
@@ -63,7 +65,7 @@ impl Process {
         let (tell, ended) = watch::channel(None);
         tokio::spawn(mind(child, group, ending, tell));
         let pipe = Pipe::new(input, output, config.longest_message, end, ended.clone());
-        Ok((Self { group, ended, last_line }, pipe))
+        Ok((Self { group, parent: std::process::id(), ended, last_line }, pipe))
     }
 
     /// How it has ended, with what it last said, once it has.
@@ -86,7 +88,7 @@ impl Process {
 
     /// Asks it to end. Where it does not, whoever minds it does more.
     pub(super) fn terminate(&self) {
-        if self.ended.borrow().is_none() {
+        if self.parent == std::process::id() && self.ended.borrow().is_none() {
             signal(self.group, Signal::TERM);
         }
     }
