@@ -16,6 +16,8 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 WHEEL := target/wheels/.built
 OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry))))
 RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo nextest run || echo cargo test)
+# The engine's tests of what runs on a lane; without nextest all of them.
+ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'not test(/^(command|examples|quickapps|replaying|serving|skills)::/)')
 
 .SECONDARY:
 .PHONY: help demo test test-rust test-python test-model lint bench clean needs
@@ -53,7 +55,7 @@ test-rust: $(VENV)/.ready $(addsuffix /.ready,$(OTHER_VENVS))
 	@if [ -x $(VENV)-3.13/bin/python ]; then \
 	    export PYO3_PYTHON=$(CURDIR)/$(VENV)-3.13/bin/python VIRTUAL_ENV=$(CURDIR)/$(VENV)-3.13 CARGO_TARGET_DIR=target/python-3.13; \
 	    echo "The engine's tests on $$($$PYO3_PYTHON --version)"; \
-	    $(RUN_TESTS) --test engine -E 'not test(/^(command|examples|quickapps|replaying|serving|skills)::/)'; \
+	    $(RUN_TESTS) --test engine $(ON_A_LANE); \
 	fi
 
 test-python: $(VENV)/.wheel $(addsuffix /.wheel,$(OTHER_VENVS))
