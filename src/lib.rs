@@ -63,8 +63,8 @@ pub use providers::{
 pub use python::Error as PythonError;
 pub use quickapp::{QuickApp, RequestEvent, RequestInput, RequestStatus, RequestStream};
 pub use step::{
-    Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge, Passage,
-    RequestedCall, Tokens, Usage,
+    EventStream, Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge,
+    Passage, RequestedCall, Tokens, Usage,
 };
 pub use tools::{NoTools, TOOL_TIMEOUT, Tool, ToolContext, ToolOutput, ToolSource, ToolSpec, Toolbox, Utterance};
 pub use turn::{

@@ -153,7 +153,7 @@ impl AppLoader {
 }
 
 /// The folder of a manifest.
-pub(super) fn folder_of(manifest: &Path) -> PathBuf {
+pub(crate) fn folder_of(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_owned()
 }

@@ -16,6 +16,7 @@ mod templates;
 mod tooling;
 mod turning;
 
+pub(crate) use apps::folder_of;
 pub use apps::{AppLoader, LoadedApp};
 pub use builder::{HookEngineBuilder, Isolation, StaticCheck};
 pub(crate) use checking::check_path;

@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::chat::{ChatArgs, lines};
 use super::run::{RunArgs, builder, open};
 use super::{Global, OutputFormat, Status, logging, say};
-use crate::agent::LoadedApp;
+use crate::agent::{LoadedApp, folder_of};
 use crate::conversation::{Object, message};
 use crate::quickapp::{QuickApp, RequestEvent, RequestInput, RequestStatus};
 
@@ -23,8 +23,7 @@ pub(super) fn is_app(path: &Path) -> bool {
 
 fn load(manifest: &Path, global: &Global) -> anyhow::Result<LoadedApp> {
     crate::python::console(logging::of_python(global));
-    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let loaded = QuickApp::loader(manifest).hooks(builder(folder, global)).load()?;
+    let loaded = QuickApp::loader(manifest).hooks(builder(&folder_of(manifest), global)).load()?;
     for warning in &loaded.warnings {
         say(format_args!("{warning}"));
     }

@@ -224,6 +224,29 @@ pub(crate) fn message(role: &str, content: &str) -> Arc<Object> {
     Arc::new(Object::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))
 }
 
+/// The message with another text; the parts of a list that are no text stay.
+pub(crate) fn with_content(message: &Object, text: String) -> Object {
+    let mut message = message.clone();
+    match message.get_mut("content") {
+        Some(Value::Array(parts)) => {
+            let first = parts.iter().position(|part| part.get("text").is_some());
+            let mut index = 0;
+            parts.retain(|part| {
+                let keep = part.get("text").is_none() || Some(index) == first;
+                index += 1;
+                keep
+            });
+            if let Some(part) = parts.iter_mut().find(|part| part.get("text").is_some()) {
+                part["text"] = text.into();
+            }
+        }
+        _ => {
+            message.insert("content".into(), text.into());
+        }
+    }
+    message
+}
+
 /// A result as the model reads it: a text as it is, else the text of the JSON document.
 pub(crate) fn text_of_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)

@@ -3,7 +3,7 @@
 mod event;
 mod recording;
 
-pub(crate) use event::{CONFIRMED, message, text_of_value};
+pub(crate) use event::{CONFIRMED, message, text_of_value, with_content};
 pub use event::{Event, as_messages};
 pub(crate) use recording::{Arguments, Completion, RecordedCall, Recording, TurnItem, text_of};
 

@@ -7,7 +7,7 @@ use pythonize::{depythonize, pythonize};
 
 use super::exceptions;
 use super::turns::{Told, Turn, begin};
-use crate::agent::{HookEngine, LoadedApp};
+use crate::agent::{HookEngine, LoadedApp, folder_of};
 use crate::quickapp::{QuickApp as App, RequestInput};
 
 /// An app, loaded.
@@ -27,8 +27,7 @@ impl QuickApp {
     #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
     fn load(py: Python<'_>, manifest: PathBuf, key: Option<Vec<u8>>) -> PyResult<Self> {
         super::turns::ready()?;
-        let folder = manifest.parent().map(PathBuf::from).unwrap_or_default();
-        let mut loader = App::loader(&manifest).hooks(HookEngine::builder(folder).spin(false));
+        let mut loader = App::loader(&manifest).hooks(HookEngine::builder(folder_of(&manifest)).spin(false));
         if let Some(key) = key {
             loader = loader.key(key);
         }

@@ -2,14 +2,10 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use futures_util::Stream;
-use futures_util::future::BoxFuture;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::app::App;
 use super::call_id::Key;
@@ -19,8 +15,11 @@ use super::pair::Origin;
 use super::request;
 use super::tools::ToolSource;
 use crate::conversation::Object;
-use crate::step::{Hooks, Model};
+use crate::step::{EventStream, Hooks, Model};
 use crate::tools::ToolSpec;
+
+/// The events of a request.
+pub type RequestStream = EventStream<RequestEvent>;
 
 /// An app that a manifest describes: a model, tools, and hooks that call tools at fixed points of every request. Cheap to clone.
 ///
@@ -82,7 +81,7 @@ impl QuickApp {
     /// Answers a request. It goes on while the stream is polled; dropped, it is cancelled.
     pub fn request(&self, input: RequestInput) -> RequestStream {
         let (out, events) = unbounded_channel();
-        RequestStream { run: Some(Box::pin(request::run(Arc::clone(&self.0), input, out))), events }
+        RequestStream::new(Box::pin(request::run(Arc::clone(&self.0), input, out)), events)
     }
 
     /// Its name.
@@ -109,37 +108,8 @@ impl Inner {
     }
 }
 
-/// The events of a request. It goes on while the stream is polled; when the stream is dropped, it is cancelled.
-#[must_use = "the request is answered while its stream is polled"]
-pub struct RequestStream {
-    run: Option<BoxFuture<'static, ()>>,
-    events: UnboundedReceiver<RequestEvent>,
-}
-
-impl Stream for RequestStream {
-    type Item = RequestEvent;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RequestEvent>> {
-        if let Ok(event) = self.events.try_recv() {
-            return Poll::Ready(Some(event));
-        }
-        if let Some(run) = &mut self.run
-            && run.as_mut().poll(context).is_ready()
-        {
-            self.run = None;
-        }
-        self.events.poll_recv(context)
-    }
-}
-
 impl fmt::Debug for QuickApp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("QuickApp").field("name", &self.0.app.name).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RequestStream {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RequestStream").field("runs", &self.run.is_some()).finish_non_exhaustive()
     }
 }

@@ -25,7 +25,7 @@ use super::hook::Running;
 use super::placing::{Frequency, place};
 use super::tools::{AppTools, Called};
 use super::ttl;
-use crate::conversation::{Object, message, text_of, text_of_value};
+use crate::conversation::{Object, message, text_of, text_of_value, with_content};
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{
     Asked, Call, Completion, Hooked, Identity, Incoming, Outgoing, Preflight, Ran, Witness, complete, incoming,
@@ -188,12 +188,8 @@ impl Answering<'_> {
         match incoming(self.hooked, &text, None).await {
             Incoming::Accepted(accepted) if accepted == text => None,
             Incoming::Accepted(accepted) => {
-                let last = self.messages.last_mut().map(Arc::make_mut)?;
-                match last.get_mut("content") {
-                    // Images stay: only the text is another.
-                    Some(Value::Array(parts)) => put_text(parts, &accepted),
-                    _ => drop(last.insert("content".into(), accepted.into())),
-                }
+                let last = self.messages.last_mut()?;
+                *last = Arc::new(with_content(last, accepted));
                 None
             }
             Incoming::Rejected { response } => {
@@ -357,20 +353,6 @@ impl Answering<'_> {
 
 /// What is said in the place of a text that a hook module rejects.
 const REJECTED: &str = "I'm sorry, I can't help with that.";
-
-/// Puts a text in the place of all texts among the parts of a message.
-pub(super) fn put_text(parts: &mut Vec<Value>, text: &str) {
-    let is_text = |part: &Value| part.get("text").is_some();
-    let first = parts.iter().position(is_text);
-    let mut index = 0;
-    parts.retain(|part| {
-        index += 1;
-        !is_text(part) || Some(index - 1) == first
-    });
-    if let Some(part) = first.and_then(|first| parts.get_mut(first)) {
-        part["text"] = text.into();
-    }
-}
 
 /// The answer to a call.
 fn answer_to(id: &str, text: &str) -> Arc<Object> {

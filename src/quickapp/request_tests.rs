@@ -395,8 +395,9 @@ async fn a_request_that_a_tool_set_ends_leaves_no_call_without_an_answer() {
 
 #[tokio::test]
 async fn only_the_text_of_a_message_is_what_a_hook_makes_of_it() {
-    let mut parts =
-        vec![json!({"type": "text", "text": "my card"}), json!({"type": "image_url"}), json!({"text": "4111"})];
-    super::request::put_text(&mut parts, "[card]");
-    assert_eq!(parts, [json!({"type": "text", "text": "[card]"}), json!({"type": "image_url"})]);
+    let parts = json!([{"type": "text", "text": "my card"}, {"type": "image_url"}, {"text": "4111"}]);
+    let message = Object::from_iter([("content".to_owned(), parts)]);
+    let message = crate::conversation::with_content(&message, "[card]".into());
+    let parts = message["content"].as_array().unwrap();
+    assert_eq!(parts[..], [json!({"type": "text", "text": "[card]"}), json!({"type": "image_url"})]);
 }

@@ -3,6 +3,7 @@
 
 mod batch;
 mod completion;
+mod events;
 mod hooks;
 mod model;
 mod search;
@@ -10,6 +11,7 @@ mod text;
 
 pub(crate) use batch::{Preflight, preflight, result};
 pub(crate) use completion::{Asked, Call, Completion, ask_unseen, complete};
+pub use events::EventStream;
 pub(crate) use hooks::{Hooked, Ran, Witness};
 pub use hooks::{Hooks, Identity, NoHooks};
 pub use model::{Model, ModelError, ModelReply, ModelRequest, RequestedCall, Tokens, Usage};

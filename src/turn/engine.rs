@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::event::TurnEvent;
 use super::input::TurnInput;
 use super::offers::AFTER_SETTING;
 use super::responses::{FixedResponses, Responses};
@@ -15,12 +16,14 @@ use super::run;
 use super::running::Turns;
 use super::skills::SkillSet;
 use super::store::{ConversationStore, MemoryStore};
-use super::stream::TurnStream;
-use crate::step::{Hooks, Identity, Knowledge, Model, NoHooks, NoKnowledge};
+use crate::step::{EventStream, Hooks, Identity, Knowledge, Model, NoHooks, NoKnowledge};
 use crate::tools::{NoTools, Tool, ToolSpec, Toolbox};
 
 /// How often the model is asked in one turn unless the agent says otherwise.
 const MAX_ITERATIONS: u64 = 10;
+
+/// The events of a turn.
+pub type TurnStream = EventStream<TurnEvent>;
 
 /// Makes the system prompt of a turn.
 pub(super) type Prompt = Arc<dyn Fn(&Identity) -> String + Send + Sync>;
@@ -59,7 +62,7 @@ impl TurnEngine {
     /// Runs a turn. It waits for a turn of the same conversation that runs, or cancels it where the input says so.
     pub fn turn(&self, input: TurnInput) -> TurnStream {
         let (out, events) = unbounded_channel();
-        TurnStream { run: Some(Box::pin(run::run(Arc::clone(&self.0), input, out))), events }
+        TurnStream::new(Box::pin(run::run(Arc::clone(&self.0), input, out)), events)
     }
 
     /// The agent's own tools by the skill that offers them, in the order of the skills; of an agent without skills they belong to none.

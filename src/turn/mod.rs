@@ -16,13 +16,11 @@ mod running;
 mod session;
 mod skills;
 mod store;
-mod stream;
 mod voice;
 
-pub use engine::{TurnEngine, TurnEngineBuilder};
+pub use engine::{TurnEngine, TurnEngineBuilder, TurnStream};
 pub use event::TurnEvent;
 pub use input::{Said, TurnInput};
 pub use responses::{FixedResponses, Rendered, Response, Responses};
 pub(crate) use skills::SkillSet;
 pub use store::{ConversationStore, MemoryStore, StoreError};
-pub use stream::TurnStream;

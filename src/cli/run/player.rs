@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::answer::RecordedAnswer;
 use super::diff::{Change, Place};
 use super::hooks::PlayedHooks;
-use super::stored::{Found, stored, stored_result, with_content};
+use super::stored::{Found, stored, stored_result};
 use crate::agent::HookEngine;
-use crate::conversation::{self, ChannelInfo, Object, Recording, TurnItem, text_of};
+use crate::conversation::{self, ChannelInfo, Object, Recording, TurnItem, text_of, with_content};
 use crate::hooks::{TurnFinishedPayload, TurnStartedPayload, TurnStatus};
 use crate::step::{
     Asked, Call, Completion, Hooked, Identity, Incoming, NOTHING_FOUND, Outgoing, Preflight, Query, SEARCH, complete,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::answer::RecordedAnswer;
-use crate::conversation::{Arguments, Object, RecordedCall, text_of_value};
+use crate::conversation::{Arguments, Object, RecordedCall, text_of_value, with_content};
 use crate::step::Call;
 
 /// The assistant message as it is stored after the hooks; `None`: they have left nothing of it.
@@ -80,29 +80,6 @@ pub(super) fn stored_result(message: Arc<Object>, value: Value) -> Arc<Object> {
         }
         (_, value) => Arc::new(with_content(&message, text_of_value(&value))),
     }
-}
-
-/// The message with another text; the parts of a list that are no text stay.
-pub(super) fn with_content(message: &Object, text: String) -> Object {
-    let mut message = message.clone();
-    match message.get_mut("content") {
-        Some(Value::Array(parts)) => {
-            let first = parts.iter().position(|part| part.get("text").is_some());
-            let mut index = 0;
-            parts.retain(|part| {
-                let keep = part.get("text").is_none() || Some(index) == first;
-                index += 1;
-                keep
-            });
-            if let Some(part) = parts.iter_mut().find(|part| part.get("text").is_some()) {
-                part["text"] = text.into();
-            }
-        }
-        _ => {
-            message.insert("content".into(), text.into());
-        }
-    }
-    message
 }
 
 /// What a recorded search has found.
