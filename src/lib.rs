@@ -30,6 +30,7 @@ mod condition;
 mod conversation;
 mod diagnostic;
 mod dispatch;
+mod execute;
 mod extension;
 mod hooks;
 mod providers;
@@ -49,6 +50,13 @@ pub use agent::{
 pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
+pub use execute::{
+    ABORTED, Code, CodeError, CodeErrorKind, CodeForm, CodeFrame, CodeHost, CodeLimits, CodeOutcome, CodeRunner,
+    CodeSession, Controller, Error as ExecuteError, Execution, ExecutionBuilder, ExecutionEvent, ExecutionHook,
+    ExecutionHooks, ExecutionResult, ExecutionStatus, ExecutionStream, ExecutionTokens, ExecutionTool, Exit, ExitSeen,
+    HOOK_TIMEOUT, HookFailure, HostCall, HostRefusal, ITERATIONS, Iteration, IterationChange, MOST_ITERATIONS,
+    NoExecutionHooks, Replacement, RunnerError, Status, TOOL_CALLS, ToolMoment, Trace, Traced,
+};
 pub use hooks::{
     AnyPayload, CATALOGUE_VERSION, Changed, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,
     IncomingMessagePayload, KnowledgeQueryPayload, KnowledgeResultsPayload, Lane, MODIFY_TIMEOUT, ModelRequestPayload,

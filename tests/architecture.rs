@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 10] = [
     &["telemetry"],
     &["dispatch", "check", "tools", "condition"],
     &["step", "skill"],
-    &["turn", "quickapp"],
+    &["turn", "quickapp", "execute"],
     &["python", "worker", "providers"],
     &["agent"],
     &["cli"],
