@@ -10,6 +10,7 @@ mod blocks;
 mod body;
 mod client;
 mod conditions;
+mod execution;
 mod gates;
 mod integrations;
 mod json;
@@ -46,6 +47,7 @@ use std::time::Duration;
 
 pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use answers::{recording, script};
+pub(in crate::agent) use execution::{ExecutionConfig, load_execution};
 pub(crate) use integrations::LlmConfig;
 pub(crate) use manifest::{CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, quickapp_schema};
 pub(crate) use model::ModelConfig;

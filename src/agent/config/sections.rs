@@ -1,5 +1,6 @@
 //! Which keys the files of an agent have, and where: the one list from which keys are read, warned of and put right.
 
+use super::execution::{EXECUTION_FILE, EXECUTION_SECTIONS};
 use super::manifest::{MANIFEST_FILE, MANIFEST_SECTIONS};
 use crate::check::nearest;
 
@@ -180,9 +181,9 @@ const SECTIONS: [&Section; 28] = [
     &ENTRY,
 ];
 
-/// All of them, those of a manifest included.
+/// All of them, those of a manifest and of an execution included.
 fn sections() -> impl Iterator<Item = &'static Section> {
-    SECTIONS.into_iter().chain(MANIFEST_SECTIONS)
+    SECTIONS.into_iter().chain(MANIFEST_SECTIONS).chain(EXECUTION_SECTIONS)
 }
 
 /// Keys of the field's model entries that go to the provider: a key that is meant is none that is misspelt.
@@ -243,9 +244,10 @@ impl Section {
         let has = |section: &&Section| section.keys.contains(&key) || section.unread.contains(&key);
         let here = sections().filter(|section| section.file == self.file).find(has);
         // Keys within other files are too common (`id`, `text`) to say that they are meant, and so are those of a skill (`name`).
-        // A manifest is no file of an agent.
+        // A manifest is no file of an agent, and an execution's is not either.
         let top = |section: &&Section| section.path.is_empty() && section.file != SKILL_FILE;
-        let elsewhere = || SECTIONS.into_iter().filter(|_| self.file != MANIFEST_FILE).filter(top).find(has);
+        let of_agent = self.file != MANIFEST_FILE && self.file != EXECUTION_FILE;
+        let elsewhere = || SECTIONS.into_iter().filter(|_| of_agent).filter(top).find(has);
         match here.or_else(elsewhere) {
             Some(home) => Verdict::Misplaced(home),
             None if *self == RESPONSES_TOP && key.starts_with("utter_") => Verdict::Misplaced(&RESPONSES),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::sample::Index;
 
+use super::execution::{self, EXECUTION_FILE};
 use super::manifest::{self, MANIFEST_FILE};
 use super::report::Report;
 use super::sections::{MEMORY_FILE, SKILL_FILE};
@@ -64,6 +65,7 @@ pub(super) fn told(name: &str, text: &str) -> Vec<String> {
         SKILL_FILE => skill(text).1,
         MEMORY_FILE if text.starts_with("{schema") => skill_memory(text).1,
         MEMORY_FILE => project_memory(text).1,
+        EXECUTION_FILE => execution::told(text),
         MANIFEST_FILE => manifest::testing::manifest(text).1,
         _ => config(name, text).1,
     }

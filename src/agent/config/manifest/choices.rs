@@ -7,7 +7,7 @@ use crate::agent::config::sections::near;
 const MOST_COMPARED: usize = 200;
 
 /// One of a few words; another is told with the nearest.
-pub(super) fn choice<T: Copy>(
+pub(in crate::agent::config) fn choice<T: Copy>(
     field: &Field<'_>,
     what: &str,
     among: &[(&'static str, T)],

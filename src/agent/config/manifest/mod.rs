@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+pub(super) use choices::choice;
 pub(crate) use schema::quickapp_schema;
 #[cfg(test)]
 pub(super) use sections::wrong;
