@@ -1,10 +1,12 @@
 //! One run of one hook: its arguments rendered, its tool called, within its time. Whatever goes wrong is told in the log, by the hook's name
 //! and its event alone, and the request goes on.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, select};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
@@ -69,10 +71,16 @@ impl Running<'_> {
         span: &Span,
     ) -> Option<Given> {
         let (label, event) = (hook.label(), moment.name());
-        let (call, limit) = (pin!(self.call(hook, moment, messages, span)), pin!(sleep(hook.timeout)));
-        match select(call, limit).await {
-            Either::Left((Ok(given), _)) => Some(given),
-            Either::Left((Err(why), _)) => {
+        // A hook never fails its request: a tool of the caller's own may do anything, and shares nothing with what comes after it.
+        let call = AssertUnwindSafe(self.call(hook, moment, messages, span)).catch_unwind();
+        match select(pin!(call), pin!(sleep(hook.timeout))).await {
+            Either::Left((Ok(Ok(given)), _)) => Some(given),
+            Either::Left((Err(_), _)) => {
+                fails(span, "panic");
+                tracing::error!(target: TURN, "Hook `{label}` failed (event={event}): skipped");
+                None
+            }
+            Either::Left((Ok(Err(why)), _)) => {
                 fails(span, "skipped");
                 tracing::warn!(target: TURN, "Hook `{label}` skipped (event={event}): {why}");
                 None

@@ -5,7 +5,13 @@ mod call_id;
 mod context;
 mod engine;
 mod event;
+#[cfg(test)]
+mod failing_tests;
 mod fallback;
+#[cfg(test)]
+mod heard;
+#[cfg(test)]
+mod hidden_tests;
 mod hook;
 mod names;
 mod pair;
@@ -17,6 +23,8 @@ mod placing_tests;
 mod request;
 #[cfg(test)]
 mod request_tests;
+#[cfg(test)]
+mod scene;
 #[cfg(test)]
 mod testing;
 mod tools;
