@@ -2,6 +2,7 @@
 
 mod collector;
 mod exporting;
+mod hanging;
 mod mcp;
 mod openai;
 mod server;

@@ -275,6 +275,34 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_more_than_none() {
+        for (seconds, expected) in [(json!(0), "0"), (json!(-1), "-1"), (json!(-0.5), "-0.5")] {
+            let (read, found) = with("on_request_start", &json!({"timeout_seconds": seconds}));
+            assert_eq!(
+                (read, found),
+                (
+                    None,
+                    vec![format!(
+                        "error[invalid-value]: `hooks[0].timeout_seconds` is {expected}, not more than 0 seconds, and at most a year"
+                    )]
+                )
+            );
+        }
+        let read = with("on_request_start", &json!({"timeout_seconds": 2.5})).0.unwrap();
+        assert_eq!(read.timeout.as_secs_f64(), 2.5);
+    }
+
+    #[test]
+    fn there_are_two_events_and_no_other() {
+        let other = ["on_pre_llm", "on_pre_tool_use", "on_post_tool_use", "on_iteration_end", "ON_COMPLETION", ""];
+        for event in other {
+            let (read, found) = with(event, &json!({}));
+            let told = format!("error[invalid-value]: There is no event `{event}`\n  hint: ");
+            assert!(read.is_none() && found.len() == 1 && found[0].starts_with(&told), "{found:?}");
+        }
+    }
+
+    #[test]
     fn numbers_that_json_does_not_have_are_told() {
         let text = "hooks:\n  - kind: tool_call\n    event: on_completion\n    tool_name: x_y\n    arguments: {a: [{b: -.inf}]}\n";
         let set = "tool_sets: [{type: mcp, name: x, mcp_server_info: {command: serve}}]\n";

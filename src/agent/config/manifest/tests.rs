@@ -127,9 +127,52 @@ fn a_manifest_is_read_as_it_is_written() {
     );
 }
 
+/// The two examples of the Hooks document, the second with the type of tool set that speaks to a server directly.
+#[test]
+fn the_documents_examples_are_read() {
+    let example = r#"{
+      "tool_sets": [
+        {"type": "mcp", "name": "memory_server", "mcp_server_info": {"command": "serve"}},
+        {"type": "mcp", "name": "AppMemory", "mcp_server_info": {"command": "serve"},
+         "allowed_tools": ["prime_memories", "save_memory", "search_memories"], "hidden_from_model": ["prime_memories", "save_memory"]}
+      ],
+      "hooks": [
+        {"kind": "tool_call", "event": "on_request_start", "name": "recall-memory", "toolset_name": "memory_server",
+         "tool_name": "search_memories", "arguments": { "query": "${last_user_message.content}" }},
+        {"kind": "tool_call", "event": "on_completion", "name": "save-memory", "toolset_name": "memory_server",
+         "tool_name": "save_memory", "timeout_seconds": 20,
+         "arguments": {"user_message": { "$eval": "last_user_message.content" }, "assistant_message": { "$eval": "last_assistant_message.content" }}},
+        { "kind": "tool_call", "event": "on_request_start", "toolset_name": "AppMemory", "tool_name": "prime_memories" },
+        { "kind": "tool_call", "event": "on_completion", "toolset_name": "AppMemory", "tool_name": "save_memory",
+          "arguments": { "user_message": { "$eval": "last_user_message.content" } } }
+      ]
+    }"#;
+    let (read, found) = manifest(example);
+    assert_eq!(found, Vec::<String>::new());
+    let hooks = read.unwrap().app.hooks;
+    let shown: Vec<_> = hooks
+        .iter()
+        .map(|hook| (hook.label(), hook.function_name(), hook.timeout.as_secs(), hook.is_template))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("recall-memory", "memory_server_search_memories".to_owned(), 15, true),
+            ("save-memory", "memory_server_save_memory".to_owned(), 20, true),
+            ("prime_memories", "AppMemory_prime_memories".to_owned(), 15, false),
+            ("save_memory", "AppMemory_save_memory".to_owned(), 30, true),
+        ]
+    );
+}
+
 #[test]
 fn what_is_not_said_has_defaults() {
-    for (name, text) in [("folder/help.desk.json", "{}"), ("help.desk.yml", "name: ~\nhooks:\ntool_sets: []\n")] {
+    for (name, text) in [
+        ("folder/help.desk.json", "{}"),
+        ("help.desk.json", r#"{"hooks": null}"#),
+        ("help.desk.json", r#"{"hooks": []}"#),
+        ("help.desk.yml", "name: ~\nhooks:\ntool_sets: []\n"),
+    ] {
         let (read, found) = read(name, text.as_bytes(), None, None);
         assert_eq!(found, Vec::<String>::new());
         let app = App {
