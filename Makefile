@@ -17,7 +17,7 @@ WHEEL := target/wheels/.built
 OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry))))
 RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo nextest run || echo cargo test)
 # The engine's tests of what runs on a lane; without nextest all of them.
-ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'not test(/^(command|examples|quickapps|replaying|serving|skills)::/)')
+ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'not test(/^(command|examples|hostile_apps|quickapps|replaying|serving|skills)::/)')
 
 .SECONDARY:
 .PHONY: help demo test test-rust test-python test-model lint bench clean needs

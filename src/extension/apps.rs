@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pythonize::{depythonize, pythonize};
+use pythonize::pythonize;
 
 use super::exceptions;
-use super::turns::{Told, Turn, begin};
+use super::turns::{Told, Turn, begin, given};
 use crate::agent::{HookEngine, LoadedApp, folder_of};
 use crate::quickapp::{QuickApp as App, RequestInput};
 
@@ -49,8 +49,8 @@ impl QuickApp {
         }
         let input = RequestInput {
             sender_id: sender_id.unwrap_or_default(),
-            messages: depythonize(messages)?,
-            client_tools: client_tools.map(|tools| depythonize(&tools)).transpose()?.unwrap_or_default(),
+            messages: given("messages", messages)?,
+            client_tools: client_tools.map(|tools| given("client_tools", &tools)).transpose()?.unwrap_or_default(),
         };
         begin(self.loaded.app.request(input), Told::Request)
     }

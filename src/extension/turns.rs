@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use futures_util::{Stream, StreamExt as _};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pythonize::{depythonize, pythonize};
+use pythonize::pythonize;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::AbortHandle;
@@ -15,6 +16,7 @@ use tokio::task::AbortHandle;
 use super::exceptions;
 use super::mailbox::{Content, Letter, Mailbox};
 use crate::agent::{HookEngine, LoadedAgent};
+use crate::python::read_json;
 use crate::quickapp::RequestEvent;
 use crate::telemetry::export;
 use crate::turn::{TurnEngine as Turns, TurnEvent, TurnInput};
@@ -103,8 +105,8 @@ impl TurnEngine {
             return Err(exceptions::closed_error(py, super::engine::FORKED));
         }
         let mut input = TurnInput::new(sender_id, text);
-        input.channel = channel.map(|channel| depythonize(&channel)).transpose()?.unwrap_or_default();
-        input.call = call.map(|call| depythonize(&call)).transpose()?.unwrap_or_default();
+        input.channel = channel.map(|channel| given("channel", &channel)).transpose()?.unwrap_or_default();
+        input.call = call.map(|call| given("call", &call)).transpose()?.unwrap_or_default();
         (input.message_id, input.is_voice) = (message_id, is_voice);
         (input.interrupts, input.shows_changes) = (interrupts, shows_changes);
         begin(self.agent.engine.turn(input), Told::Turn)
@@ -133,6 +135,13 @@ impl TurnEngine {
             runtime.spawn(async move { servers.close().await });
         }
     }
+}
+
+/// What a caller gives, as it is used here. It is read with a limit to its depth: what contains itself would end the process.
+pub(super) fn given<T: DeserializeOwned>(what: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    let read = read_json(what, value)
+        .and_then(|json| serde_json::from_value(json).map_err(|error| format!("Invalid `{what}`: {error}")));
+    read.map_err(|message| exceptions::payload_error(value.py(), &message))
 }
 
 /// What a turn or a request tells.

@@ -130,6 +130,11 @@ pub(super) fn whole_value(value: &Bound<'_, PyAny>) -> Crossing<Value> {
     Reader { left: MOST_VALUES }.value(value, DEEPEST)
 }
 
+/// Reads what a caller gives that is to be JSON; an error names the value that is not, by the way to it from `what`.
+pub(crate) fn read_json(what: &str, value: &Bound<'_, PyAny>) -> Result<Value, String> {
+    whole_value(value).map_err(|refusal| format!("Invalid {}", refusal.describe(what)))
+}
+
 /// A Python string's text; lone surrogates have none.
 pub(super) fn whole_text(string: &Bound<'_, PyString>) -> Crossing<String> {
     Reader { left: 1 }.text(string)

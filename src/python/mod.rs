@@ -24,6 +24,7 @@ pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use console::{ConsoleLogs, console, finish, wind_up};
 pub(crate) use crew::GiveUp;
 pub use error::Error;
+pub(crate) use from_python::read_json;
 pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor, package_command};
 pub(crate) use lane::{PyHandler, Waker};
 pub(crate) use loading::{LoadRequest, ToolFound, load};

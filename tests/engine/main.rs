@@ -5,6 +5,7 @@ mod command;
 mod converting;
 mod driving;
 mod examples;
+mod hostile_apps;
 mod hostile_tools;
 mod isolating;
 mod loading;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use crate::command::tenterhook;
 use crate::scene::{Answers, said};
 
 /// An app in a folder of its own with the example's server, these hooks, and what a model says.
-fn app(hooks: &Value, files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
+pub(crate) fn app(hooks: &Value, files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks-examples/memory-app/servers/memory.py");
     let server = json!({"command": ["python3", script]});
     let set = json!({"type": "mcp", "name": "memory", "mcp_server_info": server, "hidden_from_model": ["save_memory"]});
@@ -23,7 +22,7 @@ fn app(hooks: &Value, files: &[(&str, &str)], replies: Vec<ModelReply>) -> (temp
 }
 
 /// The app of `app.json` among these files.
-fn load(files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
+pub(crate) fn load(files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
     let folder = folder(files);
     let hooks = HookEngine::builder(folder.path()).python(environment());
     let model = Answers { left: Arc::new(Mutex::new(replies.into())), ..Answers::default() };
@@ -32,19 +31,19 @@ fn load(files: &[(&str, &str)], replies: Vec<ModelReply>) -> (tempfile::TempDir,
     (folder, loaded.app)
 }
 
-fn user(text: &str) -> Arc<Object> {
+pub(crate) fn user(text: &str) -> Arc<Object> {
     Arc::new(json!({"role": "user", "content": text}).as_object().unwrap().clone())
 }
 
 /// The end of a request with one message.
-async fn ask(app: &QuickApp, text: &str) -> (RequestStatus, Vec<Arc<Object>>) {
+pub(crate) async fn ask(app: &QuickApp, text: &str) -> (RequestStatus, Vec<Arc<Object>>) {
     let input = RequestInput { messages: vec![user(text)], ..RequestInput::default() };
     let events: Vec<_> = app.request(input).collect().await;
     let Some(RequestEvent::Finished { status, messages }) = events.into_iter().last() else { panic!("it ends") };
     (status, messages)
 }
 
-fn recall(arguments: &Value) -> Value {
+pub(crate) fn recall(arguments: &Value) -> Value {
     json!({
         "kind": "tool_call", "event": "on_request_start", "name": "recall", "toolset_name": "memory",
         "tool_name": "search_memories", "arguments": arguments, "timeout_seconds": 1,
@@ -77,27 +76,6 @@ fn the_memory_app_gives_its_golden_transcript() {
     assert_eq!(String::from_utf8(checked.stdout).unwrap(), "");
 }
 
-#[tokio::test]
-async fn a_template_that_runs_on_costs_its_hook_alone() {
-    let endless = json!({"query": {"$map": {"$eval": "range(0, 9999)"}, "each(a)": {"$map": {"$eval": "range(0, 9999)"}, "each(b)": {"$if": "false", "then": 1}}}});
-    let large = json!({"query": {"$eval": "range(0, 1000000000)"}});
-    let missing = json!({"query": "${last_assistant_message.content}"});
-    let hooks = json!([
-        recall(&endless),
-        recall(&large),
-        recall(&missing),
-        recall(&json!({"query": "Q: ${last_user_message.content}"}))
-    ]);
-    let (_folder, app) = app(&hooks, &[], vec![said("Hm.")]);
-    let start = Instant::now();
-    let (status, messages) = ask(&app, "Hello").await;
-    assert_eq!(status, RequestStatus::Completed);
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    let called: Vec<_> = messages.iter().filter_map(|message| message.get("tool_calls")).collect();
-    assert_eq!(called.len(), 1);
-    assert_eq!(called[0][0]["function"]["arguments"], r#"{"query":"Q: Hello"}"#);
-}
-
 /// A server that does what servers should not.
 pub(crate) const BAD_SERVER: &str = r#"
 import json, sys, time
@@ -123,34 +101,14 @@ for line in sys.stdin:
 "#;
 
 /// An app whose two tool sets, `bad` and `other`, are that server, each a process of its own.
-fn bad_app(hooks: &Value, replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
+pub(crate) fn bad_app(hooks: &Value, replies: Vec<ModelReply>) -> (tempfile::TempDir, QuickApp) {
     let set = |name: &str| json!({"type": "mcp", "name": name, "mcp_server_info": {"command": ["python3", "bad.py"]}});
     let manifest = json!({"tool_sets": [set("bad"), set("other")], "hooks": hooks}).to_string();
     load(&[("app.json", manifest.as_str()), ("bad.py", BAD_SERVER)], replies)
 }
 
-fn calls(event: &str, set: &str, tool: &str, seconds: u32) -> Value {
+pub(crate) fn calls(event: &str, set: &str, tool: &str, seconds: u32) -> Value {
     json!({"kind": "tool_call", "event": event, "toolset_name": set, "tool_name": tool, "timeout_seconds": seconds})
-}
-
-#[tokio::test]
-async fn a_server_that_hangs_dies_or_gives_too_much_costs_its_hook_alone() {
-    let start = "on_request_start";
-    let hooks = json!([
-        calls(start, "bad", "huge", 30),
-        calls(start, "other", "gone", 30),
-        calls(start, "bad", "hang", 1),
-        calls(start, "other", "well", 30),
-    ]);
-    let (_folder, app) = bad_app(&hooks, vec![said("Hm.")]);
-    let began = Instant::now();
-    let (status, messages) = ask(&app, "Hello").await;
-    assert_eq!(status, RequestStatus::Completed);
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
-    let results: Vec<_> = messages.iter().filter(|message| message["role"] == "tool").collect();
-    let told: Vec<_> = results.iter().map(|message| message["content"].as_str().unwrap()).collect();
-    let failed = "The tool failed and gave no result. Go on without it.";
-    assert_eq!(told, [failed, failed, "well"], "what is too much and what died are told, what hangs is skipped");
 }
 
 #[test]
@@ -178,27 +136,6 @@ fn tools_that_are_not_there_are_told_of_when_the_app_is_loaded() {
             "Hook `wel`: tool 'bad_wel' not found in initialized tools",
         ]
     );
-}
-
-#[tokio::test]
-async fn a_thousand_hooks_are_run_in_order() {
-    let hooks: Vec<_> = (0..1_000).map(|_| calls("on_completion", "bad", "well", 30)).collect();
-    let (_folder, app) = bad_app(&json!(hooks), vec![said("Hm.")]);
-    let input = RequestInput { messages: vec![user("Hello")], ..RequestInput::default() };
-    let events: Vec<_> = app.request(input).collect().await;
-    let ran = events.iter().filter(|event| matches!(event, RequestEvent::AppHookRan { skipped: false, .. })).count();
-    assert_eq!(ran, 1_000);
-}
-
-#[test]
-fn a_template_that_is_nested_too_deep_refuses_the_load() {
-    let nested = (0..500).fold(json!("${event}"), |inner, _| json!([inner]));
-    let manifest = json!({"hooks": [recall(&json!({"query": nested}))]}).to_string();
-    let folder = folder(&[("app.json", manifest.as_str())]);
-    let hooks = HookEngine::builder(folder.path()).python(environment());
-    let loaded = QuickApp::loader(folder.path().join("app.json")).hooks(hooks).model(Answers::default()).load();
-    let told = loaded.unwrap_err().to_string();
-    assert!(told.contains("error[invalid-json]") || told.contains("deep"), "{told}");
 }
 
 const MODULE: &str = "

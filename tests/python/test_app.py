@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tenterhook import InvalidHooksError, LoadError, QuickApp
+from tenterhook import InvalidHooksError, LoadError, PayloadError, QuickApp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,3 +64,68 @@ def test_a_manifest_with_a_wrong_template_is_refused_with_its_place(tmp_path: Pa
     manifest.write_text(manifest.read_text().replace("${last_user_message.content}", "${last_user_mesage.content}"))
     with pytest.raises((LoadError, InvalidHooksError), match="last_user_mesage"):
         QuickApp.load(manifest)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("given", ["messages", "client_tools"])
+@pytest.mark.parametrize("levels", [125, 130, 100_000])
+def test_what_is_nested_too_deep_is_refused_and_the_next_request_is_answered(
+    tmp_path: Path, levels: int, given: str
+) -> None:
+    (tmp_path / "script.yml").write_text("in_order: [{text: Hm.}, {text: Hm.}]")
+    (tmp_path / "app.json").write_text(json.dumps({"model": {"provider": "scripted", "script": "script.yml"}}))
+    user = {"role": "user", "content": "Hello"}
+    deep = nested(levels)
+    messages = [{**user, "content": deep}] if given == "messages" else [user]
+    tool = {"name": "pick", "description": "Picks", "parameters": {"type": deep}}
+
+    async def main() -> None:
+        async with QuickApp.load(tmp_path / "app.json") as app:
+            asked = answered(app, messages, client_tools=[tool] if given == "client_tools" else [])
+            if levels == 125:
+                assert (await asked)[-1]["status"] == "completed"
+            else:
+                with pytest.raises(PayloadError) as raised:
+                    await asked
+                place, why = str(raised.value).split("` is ")
+                assert place.startswith(
+                    "Invalid `messages[0].content[0]" if given == "messages" else "Invalid `client_tools[0].parameters"
+                )
+                assert why == "nested deeper than 128 levels; does it contain itself?"
+            assert (await answered(app, [user]))[-1]["messages"] == [user, {"role": "assistant", "content": "Hm."}]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        (["Hello"], 'Invalid `messages`: invalid type: string "Hello", expected a map'),
+        (
+            [{"role": "user", "content": float("nan")}],
+            "Invalid `messages[0].content` is nan; JSON has only finite numbers",
+        ),
+        (
+            [{"role": "user", "content": "\ud800"}],
+            "Invalid `messages[0].content` holds a lone surrogate, which UTF-8 cannot carry",
+        ),
+        ([{"role": "user", 1: "x"}], "Invalid `messages[0]` has a key that is a `int`; JSON keys are `str`"),
+    ],
+)
+def test_messages_that_are_no_json_are_refused_with_their_place(tmp_path: Path, messages: Any, why: str) -> None:
+    (tmp_path / "script.yml").write_text("in_order: []")
+    (tmp_path / "app.json").write_text(json.dumps({"model": {"provider": "scripted", "script": "script.yml"}}))
+
+    async def main() -> None:
+        async with QuickApp.load(tmp_path / "app.json") as app:
+            with pytest.raises(PayloadError) as raised:
+                await answered(app, messages)
+            assert str(raised.value).startswith(why)
+
+    asyncio.run(main())
