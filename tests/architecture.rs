@@ -180,6 +180,57 @@ fn every_promise_of_a_point_has_its_test_and_every_test_of_the_turn_its_promise(
     assert_eq!(named, tests);
 }
 
+/// All names in the last column of the tables whose last heading is `Test`.
+fn all_tests_named(document: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(document)).unwrap();
+    let rows =
+        text.split("| Test |").skip(1).flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
+    let names = |row: &str| {
+        let column = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        column.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    rows.flat_map(names).collect()
+}
+
+/// The functions that a file defines, in Rust or Python, with `#[test]` or the like before them or the name of a test.
+fn tests_of(path: &Path) -> BTreeSet<String> {
+    let source = fs::read_to_string(path).unwrap();
+    let mut is_test = false;
+    let mut found = BTreeSet::new();
+    for line in source.lines().map(str::trim_start) {
+        let line = line.trim_start_matches("async ");
+        let function = line.strip_prefix("fn ").filter(|_| is_test);
+        let function = function.or_else(|| line.strip_prefix("def ").filter(|name| name.starts_with("test_")));
+        found.extend(function.and_then(|rest| rest.split_once('(')).map(|(name, _)| name.to_owned()));
+        is_test = matches!(line, "#[test]" | "#[tokio::test]");
+    }
+    found
+}
+
+#[test]
+fn every_promise_of_quick_apps_has_its_test_and_every_test_of_requests_its_promise() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let named = all_tests_named("docs/quickapps.md");
+    let folders = ["src/quickapp", "src/agent/config/manifest", "tests/engine", "tests/providers", "tests/python"];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(root.join(folder)).unwrap());
+    let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let all: BTreeSet<_> = files.flat_map(|path| tests_of(&path)).collect();
+    assert_eq!(named.difference(&all).collect::<Vec<_>>(), Vec::<&String>::new(), "there are no such tests");
+    let of_requests = [
+        "src/quickapp/request_tests.rs",
+        "src/quickapp/failing_tests.rs",
+        "src/quickapp/hidden_tests.rs",
+        "src/quickapp/placing_tests.rs",
+        "src/quickapp/pair_tests.rs",
+        "tests/engine/quickapps.rs",
+        "tests/engine/hostile_apps.rs",
+        "tests/providers/hanging.rs",
+    ];
+    let theirs: BTreeSet<_> = of_requests.iter().flat_map(|file| tests_of(&root.join(file))).collect();
+    assert!(theirs.len() > 60, "{}", theirs.len());
+    assert_eq!(theirs.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "these show no promise");
+}
+
 /// The texts in quotes between two words of a file.
 fn quoted(file: &str, from: &str, to: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
