@@ -14,6 +14,7 @@ use super::exit::Exit;
 use super::hooks::{ExecutionHooks, HOOK_TIMEOUT, NoExecutionHooks};
 use super::run;
 use super::runner::{CodeLimits, CodeRunner};
+use super::shape::Shape;
 use crate::conversation::Object;
 use crate::step::{EventStream, Hooks, Identity, Model, NoHooks};
 use crate::tools::{TOOL_TIMEOUT, Tool};
@@ -28,6 +29,9 @@ pub const MOST_ITERATIONS: u32 = 100;
 
 /// How many tools the code of one execution may call unless it says otherwise.
 pub const TOOL_CALLS: u32 = 250;
+
+/// After how long a tool that still runs is slow.
+const SLOW_AFTER: Duration = Duration::from_secs(15);
 
 /// How the model gives its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +65,8 @@ pub(super) struct Plan {
     pub(super) variables: Object,
     pub(super) tools: Vec<ExecutionTool>,
     pub(super) exits: Vec<Exit>,
+    /// The compiled schemas of the exits, in their order; made when the plan is checked.
+    pub(super) shapes: Vec<Option<Arc<Shape>>>,
     pub(super) models: Vec<Arc<dyn Model>>,
     pub(super) runner: Option<Arc<dyn CodeRunner>>,
     pub(super) hooks: Arc<dyn ExecutionHooks>,
@@ -71,6 +77,8 @@ pub(super) struct Plan {
     pub(super) limits: CodeLimits,
     pub(super) hook_timeout: Duration,
     pub(super) tool_timeout: Duration,
+    /// After how long a tool that still runs is traced as slow.
+    pub(super) slow_after: Duration,
     pub(super) tool_calls: u32,
     pub(super) repeats: Option<u32>,
     pub(super) form: CodeForm,
@@ -92,6 +100,7 @@ impl Execution {
             variables: Object::new(),
             tools: Vec::new(),
             exits: Vec::new(),
+            shapes: Vec::new(),
             models: Vec::new(),
             runner: None,
             hooks: Arc::new(NoExecutionHooks),
@@ -102,6 +111,7 @@ impl Execution {
             limits: CodeLimits::default(),
             hook_timeout: HOOK_TIMEOUT,
             tool_timeout: TOOL_TIMEOUT,
+            slow_after: SLOW_AFTER,
             tool_calls: TOOL_CALLS,
             repeats: None,
             form: CodeForm::default(),

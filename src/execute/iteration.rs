@@ -9,6 +9,7 @@ use super::runner::CodeOutcome;
 use super::status::Status;
 use super::trace::Trace;
 use crate::conversation::Object;
+use crate::step::Usage;
 
 /// One round of model, code, tools and exits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -57,6 +58,20 @@ pub struct Tokens {
     pub total: u64,
 }
 
+impl Tokens {
+    /// Adds those of a model call.
+    pub(super) fn add(&mut self, usage: Usage) {
+        self.sum(Self { input: usage.input, output: usage.output, total: usage.input.saturating_add(usage.output) });
+    }
+
+    /// Adds others.
+    pub(super) fn sum(&mut self, others: Self) {
+        self.input = self.input.saturating_add(others.input);
+        self.output = self.output.saturating_add(others.output);
+        self.total = self.total.saturating_add(others.total);
+    }
+}
+
 impl Iteration {
     /// Whether it has ended with a valid exit.
     pub fn has_exited(&self) -> bool {
@@ -78,7 +93,7 @@ pub struct IterationChange {
     pub messages: Option<Vec<Arc<Object>>>,
     /// The variables that the code begins with.
     pub variables: Option<Object>,
-    /// Code that the model's replaces, unless the model writes none: then it is run in its place.
+    /// Code that is run in the place of whatever the model writes. The model is asked all the same, and told what was run.
     pub code: Option<String>,
 }
 

@@ -8,17 +8,34 @@
 //!
 //! Which interpreter runs the code is not known here: [`CodeRunner`].
 
+mod answering;
+mod binding;
+mod budget;
+mod calling;
+mod coding;
 mod controller;
 mod error;
 mod event;
 mod execution;
 mod exit;
+mod exiting;
+mod feedback;
+mod fences;
 mod hooks;
+mod iterating;
 mod iteration;
+mod journal;
+mod listing;
 mod plan;
+mod prompt;
 mod run;
 mod runner;
+mod running;
+mod shape;
+mod signature;
 mod status;
+mod subset;
+mod tooling;
 mod trace;
 
 pub(crate) use controller::controller_of;

@@ -61,6 +61,20 @@ pub enum Status {
 }
 
 impl Status {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::GenerationError { .. } => "generation_error",
+            Self::InvalidCodeError { .. } => "invalid_code_error",
+            Self::ExecutionError { .. } => "execution_error",
+            Self::ThinkingRequested { .. } => "thinking_requested",
+            Self::ExitSuccess { .. } => "exit_success",
+            Self::ExitError { .. } => "exit_error",
+            Self::Aborted { .. } => "aborted",
+        }
+    }
+
     /// Whether the execution goes on after it.
     pub const fn goes_on(&self) -> bool {
         matches!(

@@ -11,6 +11,9 @@ pub(crate) const LOAD: &str = "tenterhook::load";
 /// The target of everything that concerns a turn.
 pub(crate) const TURN: &str = "tenterhook::turn";
 
+/// The target of everything that concerns an execution.
+pub(crate) const EXECUTE: &str = "tenterhook::execute";
+
 /// The target of what is said of the export of spans.
 pub(crate) const EXPORT: &str = "tenterhook::export";
 

@@ -77,6 +77,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Skills that begin once the result is kept, the last of them first to be done.
     pub next: Vec<Activation>,
+    /// Why the model of an execution is to look at the value before anything else happens, where it is.
+    pub(crate) think: Option<String>,
     /// The tool has not run: its arguments do not fit.
     pub(crate) refused: bool,
     /// The call that the user's yes has let run, where this is its result.
@@ -104,7 +106,12 @@ pub(crate) struct Confirmed {
 impl ToolOutput {
     /// A result.
     pub fn of(value: impl Into<Value>) -> Self {
-        Self { value: value.into(), is_error: false, next: Vec::new(), refused: false, confirmed: None }
+        Self { value: value.into(), is_error: false, next: Vec::new(), think: None, refused: false, confirmed: None }
+    }
+
+    /// A result that the model of an execution is to look at before anything else happens. In a turn it is a result as any other.
+    pub fn thinking(reason: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self { think: Some(reason.into()), ..Self::of(value) }
     }
 
     /// The account of a failure.
