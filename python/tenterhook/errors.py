@@ -8,6 +8,7 @@ TenterhookError
 │   ├── InvalidHooksError     the modules are not well formed; ``problems`` says where and why
 │   └── InterpreterError      the interpreter, the import's time limit, the lane
 ├── HookExecutionError        a handler failed at a closed point; ``failure`` says which and why
+├── ExecutionError            an execution cannot be run: what was given for it does not fit (also a ``ValueError``)
 ├── PayloadError              a payload that a caller made cannot be taken (also a ``ValueError``)
 └── EngineClosedError         the engine has been shut down
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentError",
     "EngineClosedError",
+    "ExecutionError",
     "HookExecutionError",
     "InterpreterError",
     "InvalidHooksError",
@@ -107,6 +109,10 @@ class HookExecutionError(TenterhookError):
 
 class PayloadError(TenterhookError, ValueError):
     """A payload that a caller made cannot be taken; the message has the path of the value."""
+
+
+class ExecutionError(TenterhookError, ValueError):
+    """An execution cannot be run: what was given for it does not fit; the message says what, and how to mend it."""
 
 
 class EngineClosedError(TenterhookError):

@@ -18,7 +18,7 @@ from asyncio import AbstractEventLoop, Task
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tenterhook._engine import LoadOrder, Strike
 from tenterhook.mantle.signals import HookRejection, RetryModel
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tenterhook._engine import Assistant, Job, Lane
 
-__all__ = ["Agent", "HandlerInterrupted", "ThreadParked", "start_assistant"]
+__all__ = ["DRAIN", "Agent", "HandlerInterrupted", "Serving", "ThreadParked", "run_job", "start_assistant"]
 
 #: Jobs that one drain starts at most; a longer one would keep the loop from its other work.
 DRAIN = 64
@@ -64,6 +64,25 @@ class Agent:
     context: Context
     #: Forgets the modules.
     unload: Callable[[], None]
+
+
+class Serving(Protocol):
+    """What runs jobs on a loop."""
+
+    @property
+    def loop(self) -> AbstractEventLoop:
+        """The loop."""
+
+    @property
+    def running(self) -> dict[int, Task[Any] | None]:
+        """The tasks whose job has begun, by its number."""
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it ends when its tasks have."""
+
+    def leave(self) -> None:
+        """Ends it where nothing is left."""
 
 
 def start_assistant(assistant: Assistant) -> None:
@@ -113,7 +132,7 @@ def _stack(ident: int) -> list[str]:
     return [line for line in lines if not line.startswith((__file__, asyncio.__path__[0]))][-20:]
 
 
-async def _run(job: Job, server: _Server) -> None:
+async def run_job(job: Job, server: Serving) -> None:
     """Runs one job in a task of its own. Whatever the handler raises ends here: nothing reaches the loop."""
     try:
         payload = job.begin()
@@ -237,9 +256,9 @@ class _Server:
         try:
             from tenterhook import loader
 
-            found, tools, unload = self.context.run(loader.load, order.root, order.files, order.tool_files)
-            self.lane.loaded(Agent(self.context, unload))
-            order.done(found.handlers, tools, found.problems)
+            loaded = self.context.run(loader.load, order.root, order.files, order.tool_files, execution=order.execution)
+            self.lane.loaded(Agent(self.context, loaded.unload))
+            order.done(loaded.found.handlers, loaded.tools, loaded.execution_hooks, loaded.found.problems)
         except BaseException as error:  # somebody waits for the answer
             order.failed(f"{type(error).__name__}: {error!r}")
 
@@ -327,10 +346,10 @@ class _Server:
             self._stop()
 
     def _start_eagerly(self, job: Job) -> None:
-        Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
+        Task(run_job(job, self), loop=self.loop, name=job.name, context=self.context.copy(), eager_start=True)  # type: ignore[call-arg, unused-ignore]
 
     def _start(self, job: Job) -> None:
-        Task(_run(job, self), loop=self.loop, name=job.name, context=self.context.copy())
+        Task(run_job(job, self), loop=self.loop, name=job.name, context=self.context.copy())
 
     def _background_task(self, loop: AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> Task[Any]:
         owner = self._owner(asyncio.current_task(self.loop))

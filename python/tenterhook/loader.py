@@ -17,6 +17,7 @@ import importlib.util
 import itertools
 import os
 import sys
+from dataclasses import dataclass
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec, NamespaceLoader
 from importlib.readers import FileReader
@@ -31,9 +32,10 @@ from tenterhook.registration import Found, Problem, import_problem, register
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tenterhook.execution.places import FoundHook
     from tenterhook.tooling import FoundTool
 
-__all__ = ["load"]
+__all__ = ["Loaded", "load"]
 
 #: Never the agent's own, whatever lies at its root.
 NEVER_OWN = frozenset({*sys.stdlib_module_names, "rasa", "tenterhook"})
@@ -47,12 +49,22 @@ TEMPLATES = "<templates>"
 _loads = itertools.count()
 
 
-def load(
-    root: Path, files: Sequence[Path], tool_files: Sequence[Path] = ()
-) -> tuple[Found, list[FoundTool], Callable[[], None]]:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load gave."""
+
+    found: Found
+    tools: list[FoundTool]
+    #: Those of an execution, where it was asked for them.
+    execution_hooks: list[FoundHook]
+    #: Takes the modules out of the import system again.
+    unload: Callable[[], None]
+
+
+def load(root: Path, files: Sequence[Path], tool_files: Sequence[Path] = (), *, execution: bool = False) -> Loaded:
     """Imports the hook modules ``files`` and the tool modules (relative to ``root``) in their order and registers both.
 
-    Gives the hooks, the tools, and a function that takes the modules out of the import system again.
+    With ``execution`` the hooks of an execution are sought as well, and the tools are such as generated code calls.
     """
     names.install()
     agent = _Agent(Path(root))
@@ -80,10 +92,19 @@ def load(
         if tool_modules:
             from tenterhook.tooling import find_tools
 
-            found, wrong = find_tools(agent.root, tool_modules)
+            describe = None
+            if execution:
+                from tenterhook.execution.project import execution_tool as describe
+            found, wrong = find_tools(agent.root, tool_modules, describe)
             tools.extend(found)
             problems.extend(wrong)
-        return register(agent.root, modules, decorated, problems), tools, agent.unload
+        execution_hooks: list[FoundHook] = []
+        if execution:
+            from tenterhook.execution.project import find_hooks
+
+            execution_hooks, wrong = find_hooks(agent.root, modules)
+            problems.extend(wrong)
+        return Loaded(register(agent.root, modules, decorated, problems), tools, execution_hooks, agent.unload)
     except BaseException:
         agent.unload()
         raise

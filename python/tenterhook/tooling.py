@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tenterhook.mantle.tools.decorator import Utterance
     from tenterhook.mantle.tools.events import Event
 
-__all__ = ["FoundTool", "find_tools"]
+__all__ = ["COMPLAINT", "RESULT", "CallTurn", "FoundTool", "complaint", "find_tools", "parameters_of", "plain_schema"]
 
 #: Under these names a tool's call tells its result to the engine, in place of its arguments.
 RESULT, COMPLAINT, NEXT = "llm_response", "complaint", "next"
@@ -65,10 +65,16 @@ class FoundTool:
     #: The skill that it belongs to; none: it lies at the agent's root.
     skill: str | None
     call: Callable[[ToolCallPayload], Coroutine[Any, Any, ToolCallPayload]]
+    #: What it gives, as a Python annotation; ``None``: nobody asks, or it does not say.
+    returns: str | None = None
 
 
-def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[list[FoundTool], list[Problem]]:
-    """The tools that ``modules`` (file relative to ``root``, module) hold, and what is wrong with them.
+def find_tools(
+    root: Path,
+    modules: Sequence[tuple[Path, ModuleType]],
+    describe: Callable[[Path, str, Any, str], FoundTool | Problem] | None = None,
+) -> tuple[list[FoundTool], list[Problem]]:
+    """The tools that ``modules`` (file relative to ``root``, module) hold, and what is wrong with them; ``describe`` looks at each.
 
     A name that comes twice in one place is the later module's: a file in ``tools/`` shadows ``tools.py``.
     """
@@ -87,7 +93,7 @@ def find_tools(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[
             if getattr(function, "__module__", None) in others:
                 continue
             seen.add((skill, id(function)))
-            tool = _tool(root / file, ".".join(file.with_suffix("").parts), function, description)
+            tool = (describe or _tool)(root / file, ".".join(file.with_suffix("").parts), function, description)
             if isinstance(tool, Problem):
                 problems.append(tool)
                 continue
@@ -109,8 +115,8 @@ def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool
     if not inspect.iscoroutinefunction(inspect.unwrap(function)):
         return Problem("sync-tool", f"The tool `{name}` is not async", "make it `async def`", file, line)
     try:
-        arguments = _arguments(function, name)
-        schema = _plain(arguments.model_json_schema())
+        arguments = parameters_of(function, name)
+        schema = plain_schema(arguments.model_json_schema())
     except Exception as error:  # whatever a user's annotation raises
         message = f"The parameters of the tool `{name}` cannot be described: {type(error).__name__}: {error}"
         return Problem("unresolved-annotation", message, "annotate each with a type that JSON can carry", file, line)
@@ -120,7 +126,7 @@ def _tool(file: Path, module: str, function: Any, description: str) -> FoundTool
     )
 
 
-def _arguments(function: Any, name: str) -> type[BaseModel]:
+def parameters_of(function: Any, name: str) -> type[BaseModel]:
     """The parameters as a pydantic model; string annotations are resolved, ``functools.wraps`` is followed."""
     target = inspect.unwrap(function)
     hints = typing.get_type_hints(target, include_extras=True)
@@ -133,16 +139,18 @@ def _arguments(function: Any, name: str) -> type[BaseModel]:
     return create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
 
 
-def _plain(schema: Any) -> Any:
+def plain_schema(schema: Any) -> Any:
     """A schema without the titles that pydantic adds."""
     if isinstance(schema, dict):
-        return {key: _plain(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+        return {
+            key: plain_schema(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)
+        }
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
+        return [plain_schema(item) for item in schema]
     return schema
 
 
-class _Turn:
+class CallTurn:
     """The turn of one call, on the engine's side."""
 
     __slots__ = ("_invocation",)
@@ -194,8 +202,8 @@ def _caller(
             try:
                 given = arguments.model_validate(payload.arguments)
             except ValidationError as error:
-                return answer(**{COMPLAINT: _complaint(error)})
-            context = ToolContext(payload.sender_id, _Turn(invocation))
+                return answer(**{COMPLAINT: complaint(error)})
+            context = ToolContext(payload.sender_id, CallTurn(invocation))
             current.set(context)
             values = {field: getattr(given, field) for field in arguments.model_fields}
             if takes_context:
@@ -212,7 +220,7 @@ def _caller(
     return call
 
 
-def _complaint(error: ValidationError) -> str:
+def complaint(error: ValidationError) -> str:
     """What is wrong with the arguments, in words that a model can act on."""
 
     def place(location: tuple[int | str, ...]) -> str:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::config::{self, AgentConfig, ModelConfig};
 use super::error::Error;
+use super::turning::refuse;
 use crate::providers::{OpenAiModel, OpenAiSettings, RecordedConversation, ScriptedModel};
 use crate::step::Model;
 
@@ -26,6 +27,13 @@ pub(super) fn answering(config: &AgentConfig, root: &Path) -> Result<Answering, 
         Some(model) => Ok(Answering { model: model_of(model)?, toolbox: None }),
         None => Err(Error::NoModel(root.to_owned())),
     }
+}
+
+/// The model of an entry such as a manifest has under `model`, the text of a JSON object; files that it names are sought in `folder`.
+pub(crate) fn model_of_entry(entry: &str, folder: &Path) -> Result<Arc<dyn Model>, Error> {
+    let (model, mut found) = config::model_entry(entry, folder, &|name| std::env::var(name).ok());
+    refuse(Path::new("model"), &mut found)?;
+    model_of(&model.ok_or_else(|| Error::NoModel(folder.to_owned()))?)
 }
 
 /// A model, whatever tools there are.

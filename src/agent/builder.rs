@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::discovery;
 use super::engine::{HookEngine, LoadedHooks, Run};
 use super::error::Error;
+use super::execution_hooks::LaneHook;
 use super::settings::Settings;
 use super::tooling::LoadedTool;
 use crate::check::Admitted;
@@ -68,6 +69,7 @@ pub struct HookEngineBuilder {
     /// How long a tool may take, where the agent's tools are loaded as well.
     tools: Option<Duration>,
     only_templates: bool,
+    execution: Option<Duration>,
 }
 
 impl HookEngineBuilder {
@@ -88,6 +90,7 @@ impl HookEngineBuilder {
             lost: None,
             tools: None,
             only_templates: false,
+            execution: None,
         }
     }
 
@@ -197,6 +200,13 @@ impl HookEngineBuilder {
         self
     }
 
+    /// Loads the folder as that of an execution: its hooks, each of which may take so long, and its tools, which generated code calls and
+    /// which may take so long.
+    pub fn for_execution(mut self, hook_timeout: Duration, tool_timeout: Duration) -> Self {
+        (self.execution, self.tools) = (Some(hook_timeout), Some(tool_timeout));
+        self
+    }
+
     /// Loads what renders templates and nothing of the agent.
     pub(super) fn only_templates(mut self) -> Self {
         (self.tools, self.only_templates) = (Some(TOOL_TIMEOUT), true);
@@ -267,7 +277,8 @@ impl HookEngineBuilder {
         let dispatcher = Dispatcher::new(loaded.handlers, loaded.queue);
         loaded.keeper.knows(&dispatcher);
         tell_new(loaded.problems.into_iter().map(Into::into), &mut warnings);
-        Ok(LoadedHooks { hooks: Run::Apart(dispatcher, loaded.keeper), tools: Vec::new(), warnings })
+        let hooks = Run::Apart(dispatcher, loaded.keeper);
+        Ok(LoadedHooks { hooks, tools: Vec::new(), execution_hooks: Vec::new(), warnings })
     }
 
     fn load_here(&self, root: &Path, modules: Admitted, mut warnings: Vec<Diagnostic>) -> Result<LoadedHooks, Error> {
@@ -279,6 +290,7 @@ impl HookEngineBuilder {
             modify_timeout: self.modify_timeout,
             limits: self.limits,
             tool_timeout: self.tools.unwrap_or(TOOL_TIMEOUT),
+            execution: self.execution,
             patience: self.patience,
             lost: self.lost.clone(),
         })?;
@@ -298,10 +310,13 @@ impl HookEngineBuilder {
         let tool = |tool: ToolFound| LoadedTool {
             spec: Arc::new(tool.spec),
             skill: tool.skill,
+            returns: tool.returns,
             runs: Registered::new(tool.id, tool.handler),
         };
         let tools = loaded.tools.into_iter().map(tool).collect();
-        Ok(LoadedHooks { hooks: Run::Here(Dispatcher::new(loaded.handlers, loaded.queue)), tools, warnings })
+        let execution_hooks = loaded.execution_hooks.into_iter().map(LaneHook::from).collect();
+        let hooks = Run::Here(Dispatcher::new(loaded.handlers, loaded.queue));
+        Ok(LoadedHooks { hooks, tools, execution_hooks, warnings })
     }
 
     /// The hook modules, let through by the static check, and what it finds that does not refuse the load.

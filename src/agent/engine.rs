@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use super::builder::HookEngineBuilder;
 use super::error::Error;
+use super::execution_hooks::{LaneHook, LaneHooks};
+use super::execution_tools::LaneTool;
+use super::lane_calls::Lanes;
 use super::tooling::LoadedTool;
 use futures_util::future::BoxFuture;
 
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, EngineHealth, HandlerStatistics, Withdraw};
+use crate::execute::ExecutionTool;
 use crate::hooks::{AnyPayload, HandlerId, Lane, ModifiablePayload, Outcome, Payload, Point};
 use crate::python::PyHandler;
 use crate::step::Hooks;
@@ -35,10 +39,12 @@ pub struct HookEngine {
 }
 
 /// What one load gave.
-pub(super) struct LoadedHooks {
+pub(crate) struct LoadedHooks {
     pub(super) hooks: Run,
     /// The tools of the agent's own modules, where they were asked for.
     pub(super) tools: Vec<LoadedTool>,
+    /// The hooks of an execution, where they were asked for.
+    pub(super) execution_hooks: Vec<LaneHook>,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
@@ -145,6 +151,21 @@ impl HookEngine {
         earlier.retain(|loaded| wherever!(loaded, hooks => hooks.queue().open()) > 0);
         earlier.push(before);
         Ok(())
+    }
+
+    /// The hooks of an execution that its modules define, where it was loaded for one.
+    pub fn execution_hooks(&self) -> LaneHooks {
+        let loaded = self.loaded();
+        let hooks = loaded.execution_hooks.clone();
+        LaneHooks::of(Lanes::Agent(loaded), hooks)
+    }
+
+    /// Its tools, as generated code calls them, where it was loaded for an execution.
+    pub fn execution_tools(&self) -> Vec<ExecutionTool> {
+        let loaded = self.loaded();
+        let lanes = Lanes::Agent(Arc::clone(&loaded));
+        let root = loaded.tools.iter().filter(|tool| tool.skill.is_none());
+        root.map(|tool| LaneTool::loaded(&lanes, tool)).collect()
     }
 
     /// The agent's folder.

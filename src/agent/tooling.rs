@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
 
 use super::builder::TEMPLATES;
-use super::engine::{HookEngine, LoadedHooks, Run};
+use super::engine::HookEngine;
+use super::lane_calls::{Lanes, NoResult};
 use super::serving::Served;
 use crate::conversation::Object;
-use crate::dispatch::{Answer, Registered, Withdraw};
-use crate::hooks::{AnyPayload, FailureCause, Payload as _, ToolCallPayload};
+use crate::dispatch::Registered;
+use crate::hooks::FailureCause;
 use crate::python::PyHandler;
 use crate::telemetry::TURN;
-use crate::tools::{Invocation, Said, Tool, ToolContext, ToolOutput, ToolSpec, Toolbox};
+use crate::tools::{Tool, ToolContext, ToolOutput, ToolSpec, Toolbox};
 
 /// Under these names a tool's module tells its result (`tenterhook.tooling`).
-const RESULT: &str = "llm_response";
-const COMPLAINT: &str = "complaint";
+pub(super) const RESULT: &str = "llm_response";
+pub(super) const COMPLAINT: &str = "complaint";
 const NEXT: &str = "next";
 
 /// A tool that a load has found.
@@ -28,16 +28,19 @@ pub(super) struct LoadedTool {
     pub(super) spec: Arc<ToolSpec>,
     /// The skill that it belongs to; none: it lies at the agent's root.
     pub(super) skill: Option<String>,
+    /// What it gives, as a Python annotation.
+    pub(super) returns: Option<String>,
     pub(super) runs: Arc<Registered<PyHandler>>,
 }
 
 /// The tools of an engine's modules that fit.
 fn those(engine: &HookEngine, wanted: impl Fn(&LoadedTool) -> bool) -> Vec<Arc<dyn Tool>> {
     let loaded = engine.loaded();
-    let tool = |(index, tool): (usize, &LoadedTool)| {
-        Arc::new(AgentTool { spec: Arc::clone(&tool.spec), loaded: Arc::clone(&loaded), index }) as Arc<dyn Tool>
+    let tool = |tool: &LoadedTool| {
+        let (spec, runs) = (Arc::clone(&tool.spec), Arc::clone(&tool.runs));
+        Arc::new(AgentTool { spec, lanes: Lanes::Agent(Arc::clone(&loaded)), runs }) as Arc<dyn Tool>
     };
-    loaded.tools.iter().enumerate().filter(|(_, tool)| wanted(tool)).map(tool).collect()
+    loaded.tools.iter().filter(|tool| wanted(tool)).map(tool).collect()
 }
 
 /// The tools at an agent's root.
@@ -89,8 +92,8 @@ impl Toolbox for AgentTools {
 
 struct AgentTool {
     spec: Arc<ToolSpec>,
-    loaded: Arc<LoadedHooks>,
-    index: usize,
+    lanes: Lanes,
+    runs: Arc<Registered<PyHandler>>,
 }
 
 impl Tool for AgentTool {
@@ -104,75 +107,22 @@ impl Tool for AgentTool {
 
     fn call(&self, arguments: Object, context: Arc<dyn ToolContext>) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let Run::Here(dispatcher) = &self.loaded.hooks else { unreachable!("tools run on threads") };
-            let mut invocation = Invocation::begin(Arc::clone(&context));
-            let mut payload = ToolCallPayload::new(context.sender_id(), &self.spec.name, arguments);
-            payload.headers.insert("invocation".to_owned(), invocation.number.to_string());
-            let given = payload.arguments.clone();
-            let (tell, mut told) = oneshot::channel();
-            let call = dispatcher.ask(
-                &self.loaded.tools[self.index].runs,
-                payload.into_any(),
-                Duration::ZERO,
-                move |answer, _| drop(tell.send(answer)),
-            );
-            let withdrawing = Withdrawing(call);
-            let (mut cancelled, mut over) = (context.cancelled(), false);
-            let answer = loop {
-                tokio::select! {
-                    biased;
-                    Some(said) = invocation.said.recv() => {
-                        over |= matches!(said, Said::Over);
-                        hear(&*context, said).await;
-                    }
-                    answer = &mut told => break answer,
-                    () = &mut cancelled => {
-                        drop(withdrawing);
-                        if !over {
-                            unwind(&mut invocation, &*context).await;
-                        }
-                        return ToolOutput::error(format!("`{}` was cancelled", self.spec.name));
-                    }
-                }
-            };
-            // What it said last stands before its result.
-            while let Ok(said) = invocation.said.try_recv() {
-                hear(&*context, said).await;
-            }
-            self.output(answer.unwrap_or(Answer::Failure(FailureCause::Lost)), given)
+            let called = self.lanes.called(&self.runs, &self.spec.name, arguments, context).await;
+            self.output(called)
         })
     }
 }
 
-async fn hear(context: &dyn ToolContext, said: Said) {
-    match said {
-        Said::Whole(utterance) => context.send(utterance).await,
-        Said::Piece(piece) => context.write(&piece),
-        Said::Buttons(buttons) => context.set_buttons(buttons),
-        Said::Over => {}
-    }
-}
-
-/// Waits until a tool that has been cancelled is over: until then it is within its turn, so that what it writes to memory stays.
-async fn unwind(invocation: &mut Invocation, context: &dyn ToolContext) {
-    while let Some(said) = invocation.said.recv().await {
-        if matches!(said, Said::Over) {
-            break;
-        }
-        hear(context, said).await;
-    }
-}
-
 impl AgentTool {
-    fn output(&self, answer: Answer, given: Object) -> ToolOutput {
-        let mut result = match answer {
-            Answer::Changed(AnyPayload::ToolCall(payload)) => payload.arguments,
-            Answer::Unchanged => given,
-            Answer::Failure(FailureCause::Timeout { limit_ms }) => {
+    fn output(&self, called: Result<Object, NoResult>) -> ToolOutput {
+        let mut result = match called {
+            Ok(result) => result,
+            Err(NoResult::Cancelled) => return ToolOutput::error(format!("`{}` was cancelled", self.spec.name)),
+            Err(NoResult::Failed(FailureCause::Timeout { limit_ms })) => {
                 return ToolOutput::error(format!("`{}` was not done after {limit_ms} ms", self.spec.name));
             }
             // Why is for the log, which has it: the text of an exception may hold what no model is to read.
-            _ => return ToolOutput::error(format!("`{}` failed", self.spec.name)),
+            Err(_) => return ToolOutput::error(format!("`{}` failed", self.spec.name)),
         };
         if let Some(complaint) = result.remove(COMPLAINT) {
             return ToolOutput { is_error: true, refused: true, ..ToolOutput::of(complaint) };
@@ -185,14 +135,5 @@ impl AgentTool {
                 ToolOutput::error(format!("`{}` failed", self.spec.name))
             }
         }
-    }
-}
-
-/// Withdraws its call when it is dropped; a call that is over does not mind.
-struct Withdrawing<W: Withdraw>(Arc<W>);
-
-impl<W: Withdraw> Drop for Withdrawing<W> {
-    fn drop(&mut self) {
-        self.0.withdraw();
     }
 }

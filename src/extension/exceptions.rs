@@ -36,6 +36,12 @@ pub(super) fn payload_error(py: Python<'_>, message: &str) -> PyErr {
     made().map_or_else(|broken| broken, PyErr::from_value)
 }
 
+/// The exception of an execution that cannot be run.
+pub(super) fn execution_unfit(py: Python<'_>, message: &str) -> PyErr {
+    let made = || py.import("tenterhook.errors")?.getattr("ExecutionError")?.call1((message,));
+    made().map_or_else(|broken| broken, PyErr::from_value)
+}
+
 /// The exception of a call on an engine that is closed, or that a forked child has inherited.
 pub(super) fn closed_error(py: Python<'_>, why: &str) -> PyErr {
     let made = || py.import("tenterhook.errors")?.getattr("EngineClosedError")?.call1((why,));

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use super::exceptions;
 use super::mailbox::{Content, Letter, Mailbox};
 use crate::agent::{HookEngine, LoadedAgent};
+use crate::execute::ExecutionEvent;
 use crate::python::read_json;
 use crate::quickapp::RequestEvent;
 use crate::telemetry::export;
@@ -63,7 +64,7 @@ fn runtime() -> PyResult<&'static Runtime> {
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct TurnEngine {
-    agent: LoadedAgent,
+    pub(super) agent: LoadedAgent,
     /// In a forked child there are none of the engine's threads.
     process: u32,
 }
@@ -144,15 +145,16 @@ pub(super) fn given<T: DeserializeOwned>(what: &str, value: &Bound<'_, PyAny>) -
     read.map_err(|message| exceptions::payload_error(value.py(), &message))
 }
 
-/// What a turn or a request tells.
+/// What a turn, a request or an execution tells.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Told {
     Turn(TurnEvent),
     Request(RequestEvent),
+    Execution(ExecutionEvent),
 }
 
-/// Has a turn or a request run on the engine's threads.
+/// Has a turn, a request or an execution run on the engine's threads.
 pub(super) fn begin<E: Send + 'static>(
     mut events: impl Stream<Item = E> + Send + Unpin + 'static,
     told: impl Fn(E) -> Told + Send + 'static,
@@ -175,7 +177,7 @@ pub(super) fn ready() -> PyResult<()> {
     Ok(())
 }
 
-/// A turn that runs, or a request.
+/// A turn that runs, or a request, or an execution.
 #[pyclass(frozen, module = "tenterhook._engine")]
 #[derive(Debug)]
 pub(super) struct Turn {

@@ -31,6 +31,7 @@ pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<LoadOrder>()?;
     module.add_class::<Strike>()?;
     module.add_class::<Assistant>()?;
+    super::executing::fill_module(module)?;
     super::tool_calls::fill_module(module)
 }
 

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use super::crew::{GiveUp, Strike};
 use super::error::Error;
+use super::executing::{ExecutionHandler, FoundExecutionHook};
 use super::lane::{Lane, PyHandler, Waker};
 use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -34,6 +35,8 @@ pub(crate) struct LoadRequest {
     pub(crate) limits: QueueLimits,
     /// How long a tool may take.
     pub(crate) tool_timeout: Duration,
+    /// Where the modules are those of an execution: how long one of its hooks may take. The tools are then such as generated code calls.
+    pub(crate) execution: Option<Duration>,
     /// How long things may take before something is done about them.
     pub(crate) patience: Patience,
     /// Where the process can be given up as a whole: hears that it has to be.
@@ -47,6 +50,8 @@ pub(crate) struct Loaded {
     pub(crate) handlers: Vec<(HandlerId, PyHandler)>,
     /// The tools, in the order in which they were found.
     pub(crate) tools: Vec<ToolFound>,
+    /// The hooks of an execution, where it was asked for them.
+    pub(crate) execution_hooks: Vec<ExecutionHandler>,
     /// What is wrong with the modules.
     pub(crate) problems: Vec<Diagnostic>,
     /// The queue of the lane that runs the handlers.
@@ -60,16 +65,19 @@ pub(crate) fn load(request: LoadRequest) -> Result<Loaded, Error> {
     let (told, heard) = mpsc::sync_channel(1);
     let (within, root) = (request.within, request.modules.root().to_owned());
     let (defaults, tool_timeout) = ((request.observe_timeout, request.modify_timeout), request.tool_timeout);
+    let hook_timeout = request.execution.unwrap_or_default();
     ask(AssistantOrder::Load(Box::new(LoadOrder { lane: Mutex::new(Some(lane)), request, told })))?;
     match heard.recv_timeout(within) {
-        Ok(Ok(Registration { handlers, tools, problems })) => {
+        Ok(Ok(Registration { handlers, tools, execution_hooks, problems })) => {
             let mut ids = Vec::with_capacity(handlers.len());
             for handler in handlers {
                 ids.push(handler.into_handler(defaults)?);
             }
             let problems = problems.into_iter().map(Into::into).collect();
             let tools = tools.into_iter().map(|tool| tool.into_tool(tool_timeout)).collect::<Result<_, _>>()?;
-            Ok(Loaded { handlers: ids, tools, problems, queue })
+            let execution_hooks =
+                execution_hooks.into_iter().filter_map(|found| found.into_handler(hook_timeout)).collect();
+            Ok(Loaded { handlers: ids, tools, execution_hooks, problems, queue })
         }
         Ok(Err(message)) => {
             queue.stop();
@@ -178,10 +186,22 @@ impl LoadOrder {
         self.request.modules.tools().to_vec()
     }
 
+    /// Whether the modules are those of an execution.
+    #[getter]
+    fn execution(&self) -> bool {
+        self.request.execution.is_some()
+    }
+
     /// The modules have been imported.
-    fn done(&self, handlers: Vec<FoundHandler>, tools: Vec<FoundTool>, problems: Vec<FoundProblem>) {
+    fn done(
+        &self,
+        handlers: Vec<FoundHandler>,
+        tools: Vec<FoundTool>,
+        execution_hooks: Vec<FoundExecutionHook>,
+        problems: Vec<FoundProblem>,
+    ) {
         // A load that was given up has nobody who listens.
-        let _ = self.told.try_send(Ok(Registration { handlers, tools, problems }));
+        let _ = self.told.try_send(Ok(Registration { handlers, tools, execution_hooks, problems }));
     }
 
     /// The lane could not be started, or the loader itself failed.
@@ -193,6 +213,7 @@ impl LoadOrder {
 struct Registration {
     handlers: Vec<FoundHandler>,
     tools: Vec<FoundTool>,
+    execution_hooks: Vec<FoundExecutionHook>,
     problems: Vec<FoundProblem>,
 }
 
@@ -242,13 +263,15 @@ pub(crate) struct ToolFound {
     pub(crate) spec: ToolSpec,
     /// The skill that it belongs to; none: it lies at the agent's root.
     pub(crate) skill: Option<String>,
+    /// What it gives, as a Python annotation.
+    pub(crate) returns: Option<String>,
     pub(crate) id: HandlerId,
     pub(crate) handler: PyHandler,
 }
 
 /// `tenterhook.tooling.FoundTool`.
 #[derive(FromPyObject)]
-struct FoundTool {
+pub(crate) struct FoundTool {
     name: String,
     description: String,
     schema: String,
@@ -256,12 +279,13 @@ struct FoundTool {
     file: PathBuf,
     line: u32,
     skill: Option<String>,
+    returns: Option<String>,
     call: Py<PyAny>,
 }
 
 impl FoundTool {
     /// The tool; its calls are those of a handler that changes the call into its result.
-    fn into_tool(self, timeout: Duration) -> Result<ToolFound, Error> {
+    pub(crate) fn into_tool(self, timeout: Duration) -> Result<ToolFound, Error> {
         let parameters = serde_json::from_str(&self.schema);
         let parameters =
             parameters.map_err(|error| Error::ToolSchema { tool: self.name.clone(), reason: error.to_string() })?;
@@ -276,7 +300,7 @@ impl FoundTool {
         };
         tracing::info!(target: LOAD, tool = self.name, module = id.module, "Registered a tool");
         let spec = ToolSpec { name: self.name, description: self.description, parameters };
-        Ok(ToolFound { spec, skill: self.skill, id, handler: PyHandler::new(self.call) })
+        Ok(ToolFound { spec, skill: self.skill, returns: self.returns, id, handler: PyHandler::new(self.call) })
     }
 }
 

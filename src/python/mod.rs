@@ -9,6 +9,7 @@ mod crew;
 #[cfg(not(Py_LIMITED_API))]
 mod environment;
 mod error;
+mod executing;
 mod failure;
 mod from_python;
 mod interpreter;
@@ -24,8 +25,9 @@ pub(crate) use binding::{payload_to_python, read_payload};
 pub(crate) use console::{ConsoleLogs, console, finish, wind_up};
 pub(crate) use crew::GiveUp;
 pub use error::Error;
+pub(crate) use executing::{CallerLane, Controller, ExecutionHandler, FoundExecutionHook};
 pub(crate) use from_python::read_json;
 pub(crate) use interpreter::{PythonChoice, chosen, ensure_started, fill_module, linked_minor, package_command};
 pub(crate) use lane::{PyHandler, Waker};
-pub(crate) use loading::{LoadRequest, ToolFound, load};
+pub(crate) use loading::{FoundTool, LoadRequest, ToolFound, load};
 pub(crate) use stacks::watch_stacks;

@@ -81,6 +81,11 @@ impl TurnEngine {
         }
     }
 
+    /// The model that it asks.
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        Arc::clone(&self.0.model)
+    }
+
     /// Cancels the turn of a conversation that runs; the answer is whether one does.
     pub fn interrupt(&self, sender_id: &str) -> bool {
         self.0.turns.cancel(sender_id)

@@ -84,6 +84,17 @@ pub(crate) fn check_manifest(
     Ok(load_with(path, &any, templates, Some(local))?.1)
 }
 
+/// Reads an entry as it stands under `model`, the text of a JSON object that lies in no file.
+pub(crate) fn model_entry(
+    entry: &str,
+    folder: &Path,
+    variables: Variables<'_>,
+) -> (Option<ModelConfig>, Vec<Diagnostic>) {
+    let around = Surroundings { folder, variables: Environment(variables), templates: None, local: None };
+    let (read, found) = read_bytes(Path::new("model"), format!("{{\"model\": {entry}}}").as_bytes(), &around);
+    (read.and_then(|manifest| manifest.model), found)
+}
+
 fn load_with(
     path: &Path,
     variables: Variables<'_>,
