@@ -44,8 +44,8 @@ mod turn;
 mod worker;
 
 pub use agent::{
-    AgentLoader, AppLoader, ConfigError, Error, HookEngine, HookEngineBuilder, Isolation, LaneHooks, LoadedAgent,
-    LoadedApp, RegisteredHook, StaticCheck,
+    AgentLoader, AppLoader, ConfigError, Error, ExecutionLoader, HookEngine, HookEngineBuilder, Isolation, LaneHooks,
+    LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, StaticCheck,
 };
 pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};

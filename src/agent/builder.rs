@@ -207,6 +207,11 @@ impl HookEngineBuilder {
         self
     }
 
+    /// The sandbox for generated code, in the interpreter that the modules use.
+    pub(super) fn sandbox(&self) -> Result<Arc<dyn CodeRunner>, Error> {
+        Sandbox::start_in(&self.folder, self.python.clone())
+    }
+
     /// Loads what renders templates and nothing of the agent.
     pub(super) fn only_templates(mut self) -> Self {
         (self.tools, self.only_templates) = (Some(TOOL_TIMEOUT), true);

@@ -73,6 +73,12 @@ pub enum Error {
         .0.display()
     )]
     NoModel(PathBuf),
+    /// The file of an execution names no model.
+    #[error("The execution in `{}` names no model\n  hint: name one in its `execution.yml`: `model: {{provider: openai, model: …}}`", .0.display())]
+    NoExecutionModel(PathBuf),
+    /// The execution cannot be run as it is described.
+    #[error(transparent)]
+    Execution(#[from] crate::execute::Error),
     /// The references cannot be read or indexed.
     #[error("The references cannot be searched: {0}")]
     References(String),

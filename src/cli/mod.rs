@@ -3,6 +3,7 @@
 mod apps;
 mod chat;
 mod check;
+mod execute;
 mod hunks;
 mod init;
 mod logging;
@@ -94,6 +95,8 @@ enum Command {
     Run(run::RunArgs),
     /// Talk to an agent
     Chat(chat::ChatArgs),
+    /// Run an execution: a model that answers with code, its tools and hooks, in a folder
+    Execute(execute::ExecuteArgs),
     /// Write a small agent to start from
     Init(init::InitArgs),
     /// Find what is wrong with hook modules, without importing them
@@ -131,6 +134,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Chat(arguments) if apps::is_app(&arguments.agent) => apps::chat(arguments, &cli.global),
         Command::Run(arguments) => run::run(arguments, &cli.global),
         Command::Chat(arguments) => chat::run(arguments, &cli.global),
+        Command::Execute(arguments) => execute::run(arguments, &cli.global),
         Command::Init(arguments) => init::run(arguments),
         Command::Check(arguments) => check::run(arguments, &cli.global),
         Command::Rules => check::rules(),

@@ -49,7 +49,9 @@ pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use answers::{recording, script};
 pub(in crate::agent) use execution::{ExecutionConfig, load_execution};
 pub(crate) use integrations::LlmConfig;
-pub(crate) use manifest::{CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, model_entry, quickapp_schema};
+pub(crate) use manifest::{
+    CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, model_entry, quickapp_schema,
+};
 pub(crate) use model::ModelConfig;
 pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;

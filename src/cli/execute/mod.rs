@@ -4,7 +4,6 @@ mod tree;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use futures_util::StreamExt as _;
@@ -34,7 +33,7 @@ pub(super) struct ExecuteArgs {
 pub(super) fn run(arguments: &ExecuteArgs, global: &Global) -> anyhow::Result<Status> {
     crate::python::console(logging::of_python(global));
     let controller = Controller::new();
-    let said = arguments.message.iter().map(|text| Arc::new(message("user", text))).collect();
+    let said = arguments.message.iter().map(|text| message("user", text)).collect();
     let loaded = Execution::loader(&arguments.folder)
         .hooks(builder(&arguments.folder, global))
         .messages(said)

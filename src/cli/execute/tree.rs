@@ -42,7 +42,9 @@ fn traced(trace: &Trace) -> Vec<String> {
             };
             format!("{tool_name} {} → {given}{}", value(input), lasted(trace))
         }
-        Traced::ToolSlow { tool_name, duration, .. } => format!("{tool_name} has been running for {} s", duration / 1_000),
+        Traced::ToolSlow { tool_name, duration, .. } => {
+            format!("{tool_name} has been running for {} s", duration / 1_000)
+        }
         Traced::ThinkSignal { reason, .. } => format!("to be looked at: {}", cut(reason)),
         Traced::CodeExecution { lines } => {
             format!("{lines} line{} run{}", if *lines == 1 { "" } else { "s" }, lasted(trace))
@@ -101,7 +103,8 @@ fn quoted(text: &str) -> String {
 
 /// What a terminal shows of a text: one line, no control characters, not too long.
 fn cut(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let mut shown: String =
+        text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }
@@ -154,7 +157,11 @@ mod tests {
             trace(Traced::Log { message: "seen\n".into() }, None),
             trace(Traced::MessageDelivery { value: "Hello".into() }, None),
             trace(
-                Traced::CodeExecutionException { position: Some(at), message: "boom".into(), stack_trace: String::new() },
+                Traced::CodeExecutionException {
+                    position: Some(at),
+                    message: "boom".into(),
+                    stack_trace: String::new(),
+                },
                 None,
             ),
             ended(Status::ExecutionError { message: "boom".into(), stack: String::new() }),
