@@ -231,6 +231,20 @@ fn every_promise_of_quick_apps_has_its_test_and_every_test_of_requests_its_promi
     assert_eq!(theirs.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "these show no promise");
 }
 
+#[test]
+fn every_promise_of_an_execution_has_its_test() {
+    let named = tests_named("docs/execution.md");
+    let tests: String = sources()
+        .into_iter()
+        .filter(|(path, _)| room_of(path) == "execute")
+        .map(|(_, source)| source)
+        .collect::<Vec<_>>()
+        .concat();
+    assert!(named.len() > 70);
+    let missing: Vec<_> = named.iter().filter(|name| !tests.contains(&format!("fn {name}("))).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+}
+
 /// The texts in quotes between two words of a file.
 fn quoted(file: &str, from: &str, to: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();

@@ -54,6 +54,7 @@ pub(super) async fn answer(journal: &Journal, model: &dyn Model) -> Result<Answe
     drop(iteration);
     let started_at = now_ms();
     journal.trace(Traced::LlmCallStarted { model: name.clone() });
+    journal.unless_aborted()?;
     let new_id = || running.new_id("call");
     let completed = {
         let completing = pin!(complete(running.hooked(), model, asked, None, &new_id));

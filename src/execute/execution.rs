@@ -240,6 +240,20 @@ impl ExecutionBuilder {
         self
     }
 
+    /// Takes away what runs the code.
+    #[cfg(test)]
+    pub(super) fn without_runner(mut self) -> Self {
+        self.0.runner = None;
+        self
+    }
+
+    /// After how long a tool that still runs is traced as slow.
+    #[cfg(test)]
+    pub(super) fn slow_after(mut self, time: Duration) -> Self {
+        self.0.slow_after = time;
+        self
+    }
+
     /// How many tool calls the code may make in all, by default 250. It is checked where the code calls.
     pub fn tool_calls(mut self, calls: u32) -> Self {
         self.0.tool_calls = calls;

@@ -8,10 +8,16 @@
 //!
 //! Which interpreter runs the code is not known here: [`CodeRunner`].
 
+#[cfg(test)]
+mod abort_tests;
+#[cfg(test)]
+mod answer_tests;
 mod answering;
 mod binding;
 mod budget;
 mod calling;
+#[cfg(test)]
+mod code_tests;
 mod coding;
 mod controller;
 mod error;
@@ -19,14 +25,24 @@ mod event;
 mod execution;
 mod exit;
 mod exiting;
+#[cfg(test)]
+mod exiting_tests;
 mod feedback;
+#[cfg(test)]
+mod feedback_tests;
 mod fences;
 mod hooks;
+#[cfg(test)]
+mod hooks_tests;
 mod iterating;
 mod iteration;
 mod journal;
 mod listing;
 mod plan;
+#[cfg(test)]
+mod plan_tests;
+#[cfg(test)]
+mod playing;
 mod prompt;
 mod run;
 mod runner;
@@ -35,6 +51,8 @@ mod shape;
 mod signature;
 mod status;
 mod subset;
+#[cfg(test)]
+mod testing;
 mod tooling;
 mod trace;
 
