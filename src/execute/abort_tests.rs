@@ -50,7 +50,7 @@ async fn nothing_begins_after_an_abort_at_any_point_and_the_iteration_is_finalis
         (At::Hook(OnIterationStart), 1, 0),
         (At::HookThatFails(OnIterationStart), 1, 0),
         (At::Trace("llm_call_started"), 1, 0),
-        (At::Trace("llm_call_success"), 3, 0),
+        (At::Trace("llm_call_success"), 2, 0),
         (At::Hook(OnBeforeExecution), 3, 0),
         (At::HookThatFails(OnBeforeExecution), 3, 0),
         (At::Trace("log"), 5, 0),
@@ -74,7 +74,11 @@ async fn nothing_begins_after_an_abort_at_any_point_and_the_iteration_is_finalis
         expected.extend(&all[..inside]);
         expected.push("end 1 aborted");
         assert_eq!(done.log, expected, "{name}");
-        assert_eq!((done.error(), done.statuses(), done.result.is_success()), ("ABORTED", vec!["aborted"], false), "{name}");
+        assert_eq!(
+            (done.error(), done.statuses(), done.result.is_success()),
+            ("ABORTED", vec!["aborted"], false),
+            "{name}"
+        );
         let last = done.result.iterations[0].traces.last().map(|trace| json!(trace.what));
         assert_eq!(last, Some(json!({"type": "abort_signal", "reason": "ABORTED"})), "{name}");
         assert_eq!(done.result.iterations[0].error.as_deref(), Some("Aborted: ABORTED"), "{name}");
@@ -133,19 +137,19 @@ async fn a_signal_that_is_aborted_already_ends_the_execution_at_once() {
 #[tokio::test]
 async fn an_executions_own_abort_is_not_its_callers() {
     let signal = Controller::new();
-    let done =
-        scene(&[EXITS]).hook(OnIterationStart, Does::Aborts("mine")).with(|builder| builder.signal(&signal)).run().await;
+    let done = scene(&[EXITS])
+        .hook(OnIterationStart, Does::Aborts("mine"))
+        .with(|builder| builder.signal(&signal))
+        .run()
+        .await;
     assert_eq!((done.error(), signal.is_aborted()), ("mine", false));
 }
 
 #[tokio::test]
 async fn a_model_that_fails_because_of_an_abort_is_that_abort() {
     let signal = Controller::new();
-    let done = scene(&[])
-        .replies(Replies::AbortsAndFails(signal.clone()))
-        .with(|builder| builder.signal(&signal))
-        .run()
-        .await;
+    let done =
+        scene(&[]).replies(Replies::AbortsAndFails(signal.clone())).with(|builder| builder.signal(&signal)).run().await;
     assert_eq!(done.log, ["start 1", "model", "end 1 aborted"]);
     assert_eq!(done.error(), "ABORTED");
 }

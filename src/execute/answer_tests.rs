@@ -55,7 +55,8 @@ async fn only_the_first_call_of_an_answer_is_run_and_the_others_are_told_so() {
     assert_eq!(json!(done.result.iterations[0].variables), json!({"a": 1}));
     let told = &done.requests[1].messages[2..];
     assert_eq!(told[0]["tool_calls"].as_array().unwrap().len(), 2);
-    let answers: Vec<_> = told[1..].iter().map(|tool| (tool["tool_call_id"].clone(), tool["content"].clone())).collect();
+    let answers: Vec<_> =
+        told[1..].iter().map(|tool| (tool["tool_call_id"].clone(), tool["content"].clone())).collect();
     assert_eq!(answers[1], (json!("c1"), json!("Not run: only the first call of an answer is.")));
     assert_eq!(answers[0].0, "c0");
 }
@@ -88,12 +89,7 @@ async fn in_a_chat_a_text_is_a_message_and_waits_for_the_user() {
 async fn a_text_beside_code_is_sent_before_the_code_runs_and_once() {
     let mut reply = coded("print x");
     reply.text = Some("One moment.".into());
-    let done = scene(&[])
-        .replies(Replies::With(reply))
-        .says("Done.")
-        .with(|builder| builder.chat(true))
-        .run()
-        .await;
+    let done = scene(&[]).replies(Replies::With(reply)).says("Done.").with(|builder| builder.chat(true)).run().await;
     assert_eq!(done.messages(), ["One moment.", "Done."]);
     assert_eq!(done.traces(0)[2..], ["message_delivery", "log", "code_execution"]);
     assert!(done.told(1).contains("was sent to the user: do not say it again"), "{}", done.told(1));
@@ -183,11 +179,14 @@ async fn an_agents_hooks_stand_around_the_model_the_tools_and_what_is_said() {
         .replies(Replies::With(reply))
         .says("Paid.")
         .tool("pay", Runs::Gives(json!({"ok": false})))
-        .with(|builder| builder.chat(true).agent_hooks(agent, Identity { sender_id: "s".into(), ..Identity::default() }))
+        .with(|builder| {
+            builder.chat(true).agent_hooks(agent, Identity { sender_id: "s".into(), ..Identity::default() })
+        })
         .run()
         .await;
     use Point::{ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult};
-    let points = [ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult, ModelRequest, ModelResponse, OutgoingText];
+    let points =
+        [ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult, ModelRequest, ModelResponse, OutgoingText];
     assert_eq!(*hooks.0.lock().unwrap(), points);
     assert_eq!(done.messages(), ["Your card ****", "Paid."]);
     assert!(done.log.contains(&r#"tool pay {"card":"****"}"#.to_owned()), "{:?}", done.log);

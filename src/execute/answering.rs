@@ -73,6 +73,8 @@ pub(super) async fn answer(journal: &Journal, model: &dyn Model) -> Result<Answe
             }
             let answer = read(text, calls);
             journal.trace_since(started_at, Traced::LlmCallSuccess { model: name, code: answer.code.clone() });
+            journal.running.hooks().traces_heard().await;
+            journal.unless_aborted()?;
             Ok(answer)
         }
         Completion::Retry { feedback } => {

@@ -1,10 +1,13 @@
 //! Calls from code: arguments, errors, time, budgets, exits, and what the end of code means.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
+use super::runner::{CodeLimits, CodeRunner, CodeSession, RunnerError};
 use super::status::Status;
 use super::testing::{Runs, object, scene};
 use crate::tools::ToolSpec;
@@ -37,10 +40,7 @@ async fn a_call_that_does_not_fit_the_signature_is_a_type_error_in_the_code() {
     let caught = |text: &str| json!({"caught": format!("TypeError: {text}")});
     assert_eq!(gives(r#"try search {"q": "tea"}"#).await, caught("search() got an unexpected keyword argument 'q'"));
     assert_eq!(gives("try search {}").await, caught("search() missing 1 required argument: 'query'"));
-    assert_eq!(
-        gives("try search [1, 2, 3]").await,
-        caught("search() takes 2 positional arguments but 3 were given")
-    );
+    assert_eq!(gives("try search [1, 2, 3]").await, caught("search() takes 2 positional arguments but 3 were given"));
 }
 
 #[tokio::test]
@@ -60,8 +60,7 @@ async fn what_a_tool_raises_can_be_caught_and_else_ends_the_code_with_its_place(
         .run()
         .await;
     let stack = "  001 | set x 1\n> 002 |   call demo {}\n      |   ^^^^^^^^^^^^\n  003 | set y 2";
-    let status =
-        Status::ExecutionError { message: "RuntimeError: This is a demo error".into(), stack: stack.into() };
+    let status = Status::ExecutionError { message: "RuntimeError: This is a demo error".into(), stack: stack.into() };
     assert_eq!(done.result.iterations[0].status, status);
     assert_eq!(done.statuses(), ["execution_error", "exit_success"]);
     assert_eq!(json!(done.result.iterations[0].variables), json!({"x": 1}), "what was set before is carried on");
@@ -78,10 +77,7 @@ async fn an_error_of_the_code_and_code_that_cannot_be_read_are_told_and_the_loop
 #[tokio::test]
 async fn a_tool_that_is_not_done_in_its_time_is_a_time_out_in_the_code() {
     let own = Some(Duration::from_millis(20));
-    let done = scene(&["try slow {}", EXITS])
-        .tool_with(ToolSpec::new("slow", "Slow."), Runs::Hangs, own)
-        .run()
-        .await;
+    let done = scene(&["try slow {}", EXITS]).tool_with(ToolSpec::new("slow", "Slow."), Runs::Hangs, own).run().await;
     let caught = json!({"caught": "TimeoutError: `slow` was not done after 20 ms"});
     assert_eq!(json!(done.result.iterations[0].variables), caught);
     let done = scene(&["try slow {}", EXITS])
@@ -99,10 +95,7 @@ async fn a_tool_that_takes_long_is_traced_as_slow_once_while_it_runs() {
         .with(|builder| builder.slow_after(Duration::from_millis(10)))
         .run()
         .await;
-    assert_eq!(
-        done.traces(0),
-        ["llm_call_started", "llm_call_success", "tool_slow", "tool_call", "code_execution"]
-    );
+    assert_eq!(done.traces(0), ["llm_call_started", "llm_call_success", "tool_slow", "tool_call", "code_execution"]);
 }
 
 #[tokio::test]
@@ -196,7 +189,8 @@ async fn exits_are_found_by_name_then_by_alias_whatever_their_case() {
                 .exit(Exit::new("hand_over", "Somebody else goes on."))
         })
     };
-    for (code, exit) in [("exit REFUND 1", "refund"), ("exit reimburse 1", "refund"), ("exit hand_over 1", "hand_over")] {
+    for (code, exit) in [("exit REFUND 1", "refund"), ("exit reimburse 1", "refund"), ("exit hand_over 1", "hand_over")]
+    {
         let done = exits(code).run().await;
         assert_eq!((done.result.exit.as_deref(), &done.result.output), (Some(exit), &json!(1)), "{code}");
     }
@@ -210,7 +204,7 @@ async fn an_unknown_exit_and_a_payload_that_does_not_fit_can_be_caught() {
         done.result.iterations[0].variables["caught"],
         "ValueError: Code: INVALID_EXIT_INPUT\nThere is no exit `nowhere`. The exits are: done"
     );
-    insta::assert_snapshot!(done.result.iterations[1].variables["caught"].as_str().unwrap(), @"");
+    insta::assert_snapshot!(done.result.iterations[1].variables["caught"].as_str().unwrap());
 }
 
 #[tokio::test]
@@ -234,7 +228,9 @@ async fn inspect_ends_the_code_and_shows_its_value() {
 #[tokio::test]
 async fn code_without_an_exit_shows_its_value_variables_and_prints() {
     let done = scene(&["set total 7\nprint seven\nvalue [1]", EXITS]).run().await;
-    insta::assert_snapshot!(done.told(1), @"");
+    let told = "The code came to its end without an exit.\n\n- `total` (int): 7\n- `_` (list): [1]\n\nPrinted:\nseven\n\n\
+                Do not run the code again: go on from here, or exit.";
+    assert_eq!(done.told(1), told);
     assert_eq!(done.traces(0)[2..], ["log", "code_execution"]);
 }
 
@@ -258,7 +254,8 @@ async fn a_session_that_is_over_is_opened_anew_with_the_variables_and_the_model_
 #[tokio::test]
 async fn an_execution_that_reaches_no_exit_ends_at_its_limit_and_says_so() {
     let done = scene(&["value 1", "raise ValueError no"]).with(|builder| builder.iterations(2)).run().await;
-    let error = "Loop exceeded: 2 iterations have reached no exit; the last one ended with CodeExecutionError: ValueError: no";
+    let error =
+        "Loop exceeded: 2 iterations have reached no exit; the last one ended with CodeExecutionError: ValueError: no";
     assert_eq!(done.error(), error);
     assert_eq!((done.result.exit.as_deref(), &done.result.output), (None, &Value::Null));
 }
@@ -271,4 +268,19 @@ async fn executions_of_the_same_description_have_nothing_in_common() {
     assert_ne!(first.id, second.id);
     assert_eq!(json!(first.iterations[1].variables), json!({"a": 1}));
     assert_eq!(json!(second.iterations[1].variables), json!({"b": 2}));
+}
+
+struct NoRunner;
+
+impl CodeRunner for NoRunner {
+    fn open(&self, _: CodeLimits) -> BoxFuture<'_, Result<Box<dyn CodeSession>, RunnerError>> {
+        Box::pin(async { Err(RunnerError::Missing("install `tenterhook[execute]`".into())) })
+    }
+}
+
+#[tokio::test]
+async fn without_a_sandbox_the_execution_ends_and_says_what_is_missing() {
+    let done = scene(&["value 1", EXITS]).with(|builder| builder.runner(Arc::new(NoRunner))).run().await;
+    assert_eq!(done.error(), "There is no sandbox for generated code: install `tenterhook[execute]`");
+    assert_eq!((done.requests.len(), done.statuses()), (1, vec!["execution_error"]));
 }

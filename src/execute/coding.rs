@@ -34,8 +34,14 @@ impl Course {
         let plan = &self.running.plan;
         if self.session.is_none() {
             let Some(runner) = &plan.runner else { unreachable!("a plan without a runner is not let through") };
-            let opened = runner.open(plan.limits).await.map_err(|error| Ended::fatal(error.to_string()))?;
-            self.session = Some(opened);
+            let opened = match select(runner.open(plan.limits), pin!(self.running.controller.aborted())).await {
+                Either::Left((opened, _)) => Some(opened),
+                Either::Right(_) => None,
+            };
+            journal.unless_aborted()?;
+            let Some(opened) = opened else { unreachable!("what was not waited for was aborted") };
+            // Without a sandbox no model has anything to go on with.
+            self.session = Some(opened.map_err(|error| Ended::fatal(error.to_string()))?);
             self.rebind = true;
         }
         let Some(session) = &mut self.session else { unreachable!("it was opened") };

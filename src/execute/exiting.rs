@@ -106,7 +106,9 @@ pub(super) fn fitting(schema: &Value, shape: &Shape, payload: &Value) -> Option<
     if shape.fits(payload) {
         return Some(payload.clone());
     }
-    let inner = inner(payload);
+    // An object with keys of the schema is meant as it is: what is wrong with it is told.
+    let meant = arms(schema).into_iter().any(|arm| shares(arm, payload));
+    let inner = inner(payload).filter(|_| !meant);
     if let Some(inner) = inner
         && shape.fits(inner)
     {
@@ -121,7 +123,14 @@ pub(super) fn fitting(schema: &Value, shape: &Shape, payload: &Value) -> Option<
             }
         }
     }
-    std::iter::once(payload).chain(inner).find_map(|given| wrapped(schema, shape, given))
+    let given = std::iter::once(payload).filter(|_| !meant).chain(inner);
+    given.into_iter().find_map(|given| wrapped(schema, shape, given))
+}
+
+/// Whether an object has a key that a schema names.
+fn shares(schema: &Value, payload: &Value) -> bool {
+    let keys = schema.get("properties").and_then(Value::as_object);
+    keys.zip(payload.as_object()).is_some_and(|(keys, object)| object.keys().any(|key| keys.contains_key(key)))
 }
 
 /// What an object only wraps.

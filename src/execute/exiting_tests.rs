@@ -38,6 +38,15 @@ fn the_default_exit_takes_a_result_in_any_form_that_is_plain() {
 }
 
 #[test]
+fn an_object_with_keys_of_the_schema_is_not_read_in_another_way() {
+    for payload in
+        [json!({"success": "maybe"}), json!({"error": 5}), json!({"success": true}), json!({"result": 1, "error": "x"})]
+    {
+        assert_eq!(fits(&done(), &payload), None, "{payload}");
+    }
+}
+
+#[test]
 fn a_payload_is_wrapped_by_the_first_key_that_takes_it() {
     let schema = json!({"type": "object", "properties": {"count": {"type": "integer"}, "text": {"type": "string"}},
                         "additionalProperties": false});

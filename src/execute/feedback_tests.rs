@@ -16,7 +16,8 @@ async fn told(scene: Scene) -> String {
 #[tokio::test]
 async fn of_code_that_has_failed() {
     let code = "set total 7\ncall pay {\"sum\": 7}\nprint paid\ncall demo {}\nset never 1";
-    let scene = scene(&[code, EXITS]).tool("pay", Runs::Gives(json!({"receipt": 12}))).tool("demo", Runs::Fails("boom"));
+    let scene =
+        scene(&[code, EXITS]).tool("pay", Runs::Gives(json!({"receipt": 12}))).tool("demo", Runs::Fails("boom"));
     insta::assert_snapshot!(told(scene).await);
 }
 
@@ -37,7 +38,8 @@ async fn of_a_hook_that_failed_before_the_model_was_asked() {
 
 #[tokio::test]
 async fn of_something_to_look_at_with_few_answers_left() {
-    let thinks = Runs::Thinks("Two orders were found", json!({"orders": [{"id": 1}, {"id": 2, "open": true, "note": null}]}));
+    let thinks =
+        Runs::Thinks("Two orders were found", json!({"orders": [{"id": 1}, {"id": 2, "open": true, "note": null}]}));
     let scene = scene(&["call f {}", EXITS]).tool("f", thinks).with(|builder| builder.iterations(2));
     insta::assert_snapshot!(told(scene).await);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::exit::Exit;
 use super::execution::{Execution, ExecutionBuilder};
+use super::exit::Exit;
 use super::testing::{Runs, object, scene};
 use crate::conversation::message;
 use crate::tools::ToolSpec;
@@ -46,7 +46,10 @@ fn names_are_identifiers_that_generated_code_does_not_need() {
         assert_eq!(wrong(with_tools(&[name])), format!("`{name}` cannot be the name of a tool"));
     }
     for name in ["exit", "inspect"] {
-        assert_eq!(wrong(scene(&[]).builder.exit(Exit::new(name, "x"))), format!("`{name}` cannot be the name of an exit"));
+        assert_eq!(
+            wrong(scene(&[]).builder.exit(Exit::new(name, "x"))),
+            format!("`{name}` cannot be the name of an exit")
+        );
     }
     assert!(with_tools(&["_a1", &"x".repeat(51)]).build().is_ok());
 }
@@ -118,7 +121,9 @@ fn full() -> ExecutionBuilder {
 fn prompt(builder: ExecutionBuilder) -> String {
     let execution = builder.build().unwrap();
     let messages = super::prompt::messages(&execution.0, &[]);
-    let shown = messages.iter().map(|message| format!("[{}]\n{}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()));
+    let shown = messages
+        .iter()
+        .map(|message| format!("[{}]\n{}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()));
     shown.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -138,6 +143,7 @@ fn the_prompt_of_a_fenced_execution() {
 
 #[test]
 fn the_prompt_of_a_chat() {
-    let messages = vec![message("user", "Hello"), message("assistant", "Hello! What do you look for?"), message("user", "Tea")];
+    let messages =
+        vec![message("user", "Hello"), message("assistant", "Hello! What do you look for?"), message("user", "Tea")];
     insta::assert_snapshot!(prompt(scene(&[]).builder.chat(true).messages(messages)));
 }

@@ -30,9 +30,7 @@ pub(super) fn messages(plan: &Plan, transcript: &[Arc<Object>]) -> Vec<Arc<Objec
     let mut messages = vec![message("system", &system(plan))];
     messages.extend(plan.messages.iter().cloned());
     // There are providers that take no request without a user's message, and none that ends with an assistant's.
-    if transcript.is_empty()
-        && plan.messages.last().is_none_or(|last| last.get("role").is_some_and(|r| r == "assistant"))
-    {
+    if plan.messages.last().is_none_or(|last| last.get("role").is_some_and(|role| role == "assistant")) {
         messages.push(message("user", "Begin."));
     }
     messages.extend(transcript.iter().cloned());
@@ -106,7 +104,7 @@ fn exits(plan: &Plan) -> String {
 
 fn rules(plan: &Plan) -> Vec<String> {
     let mut rules = vec![
-        "Call each tool with `await`; several at once with `await asyncio.gather(...)`.".to_owned(),
+        "Call each tool with `await`; several at once with `await asyncio.gather(...)`, after `import asyncio`.".to_owned(),
         "What a tool raises can be caught; what is not caught ends the code, and you are told where.".to_owned(),
         "Do not call again what has succeeded: what a tool has done stays done, also where the code has failed after it.".to_owned(),
         "Do not exit with what you have not seen: look at results first, where what you say depends on them.".to_owned(),
