@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
+from tenterhook.execution.places import FoundHook
 from tenterhook.lane import Agent
 from tenterhook.registration import FoundHandler, Problem
 from tenterhook.tooling import FoundTool
 
 __all__ = [
     "Assistant",
+    "CallerLane",
+    "Controller",
     "Engine",
     "Job",
     "Lane",
@@ -22,8 +25,10 @@ __all__ = [
     "Turn",
     "TurnEngine",
     "__version__",
+    "begin_execution",
     "check",
     "end_export",
+    "interrupt_thread",
     "main",
     "tool_is_cancelled",
     "tool_is_over",
@@ -39,7 +44,19 @@ __all__ = [
 __version__: str
 
 def check(path: Path, minor: int | None) -> list[dict[str, Any]]: ...
+def begin_execution(
+    description: str,
+    lane: CallerLane,
+    *,
+    hooks: Sequence[FoundHook],
+    tools: Sequence[FoundTool],
+    models: Sequence[str | FoundHook],
+    signal: Controller | None = None,
+    agent: TurnEngine | None = None,
+    listens: bool = False,
+) -> Turn: ...
 def end_export() -> None: ...
+def interrupt_thread(ident: int) -> None: ...
 def main(arguments: Sequence[str]) -> int: ...
 def tool_says(invocation: int, utterance: str) -> None: ...
 def tool_writes(invocation: int, piece: str) -> None: ...
@@ -115,6 +132,21 @@ class Turn:
     def close(self, /) -> None: ...
 
 @final
+class CallerLane:
+    def __new__(cls) -> CallerLane: ...
+    @property
+    def lane(self, /) -> Lane: ...
+    def close(self, /) -> None: ...
+
+@final
+class Controller:
+    def __new__(cls) -> Controller: ...
+    @staticmethod
+    def of(number: int) -> Controller | None: ...
+    def abort(self, /, reason: str | None = None) -> None: ...
+    def reason(self, /) -> str | None: ...
+
+@final
 class PendingCall:
     def withdraw(self, /) -> None: ...
 
@@ -137,9 +169,16 @@ class LoadOrder:
     def files(self, /) -> list[Path]: ...
     @property
     def tool_files(self, /) -> list[Path]: ...
+    @property
+    def execution(self, /) -> bool: ...
     def lane(self, /) -> Lane | None: ...
     def done(
-        self, /, handlers: Sequence[FoundHandler], tools: Sequence[FoundTool], problems: Sequence[Problem]
+        self,
+        /,
+        handlers: Sequence[FoundHandler],
+        tools: Sequence[FoundTool],
+        execution_hooks: Sequence[FoundHook],
+        problems: Sequence[Problem],
     ) -> None: ...
     def failed(self, /, message: str) -> None: ...
 

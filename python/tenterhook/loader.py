@@ -92,10 +92,12 @@ def load(root: Path, files: Sequence[Path], tool_files: Sequence[Path] = (), *, 
         if tool_modules:
             from tenterhook.tooling import find_tools
 
-            describe = None
             if execution:
-                from tenterhook.execution.project import execution_tool as describe
-            found, wrong = find_tools(agent.root, tool_modules, describe)
+                from tenterhook.execution.project import execution_tool
+
+                found, wrong = find_tools(agent.root, tool_modules, execution_tool)
+            else:
+                found, wrong = find_tools(agent.root, tool_modules)
             tools.extend(found)
             problems.extend(wrong)
         execution_hooks: list[FoundHook] = []

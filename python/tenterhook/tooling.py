@@ -159,32 +159,40 @@ class CallTurn:
         self._invocation = invocation
 
     def say(self, utterance: Utterance) -> None:
+        """Hands a text to the user."""
         if not isinstance(utterance["text"], str):
             raise TypeError(f"What is said is a text, not `{type(utterance['text']).__name__}`")
         _engine.tool_says(self._invocation, json.dumps(utterance, allow_nan=False))
 
     def write(self, piece: str) -> None:
+        """Hands a piece of a text to the user."""
         _engine.tool_writes(self._invocation, piece)
 
     def set_buttons(self, buttons: list[dict[str, Any]]) -> None:
+        """Buttons for the next text of the turn."""
         _engine.tool_sets_buttons(self._invocation, json.dumps(buttons, allow_nan=False))
 
     def recall(self, entry: str) -> Any:
+        """The value of an entry of memory."""
         found = _engine.tool_recalls(self._invocation, entry)
         return None if found is None else json.loads(found)
 
     def remember(self, entry: str, value: Any) -> None:
+        """Writes an entry of memory."""
         complaint = _engine.tool_remembers(self._invocation, entry, json.dumps(value, allow_nan=False))
         if complaint is not None:
             raise MemoryWriteError(complaint)
 
     def events(self) -> list[Event]:
+        """What has happened in the conversation."""
         return [event_of(event) for event in json.loads(_engine.tool_events(self._invocation))]
 
     def model(self) -> str:
+        """The name of the agent's model."""
         return _engine.tool_model(self._invocation)
 
     def is_cancelled(self) -> bool:
+        """Whether nobody waits for the tool any more."""
         return _engine.tool_is_cancelled(self._invocation)
 
 

@@ -19,9 +19,10 @@ use crate::execute::{
 use crate::hooks::{AnyPayload, FailureCause, Signal, ToolCallPayload};
 use crate::python::{ExecutionHandler, PyHandler};
 
-/// Under these names a hook's call tells what it wants (`tenterhook.execution.answers`).
+/// Under these names a hook's call tells what it wants (`tenterhook.execution.calling`).
 const GIVEN: &str = "given";
-const THINK: &str = "think";
+pub(super) const THINK: &str = "think";
+pub(super) const CONTEXT: &str = "context";
 const CRITICAL: &str = "critical";
 
 /// How long traces are waited for: an abort in `on_trace` is to stop the next tool.
@@ -165,7 +166,7 @@ fn outcome(answer: Answer) -> Result<Option<Value>, HookFailure> {
         return Err(HookFailure::Critical { message });
     }
     if let Some(Value::String(reason)) = told.remove(THINK) {
-        return Err(HookFailure::Think { reason, context: told.remove("context").unwrap_or_default() });
+        return Err(HookFailure::Think { reason, context: told.remove(CONTEXT).unwrap_or_default() });
     }
     Ok(told.remove(GIVEN))
 }

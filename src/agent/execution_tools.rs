@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
+use super::execution_hooks::{CONTEXT, THINK};
 use super::lane_calls::{Lanes, NoResult};
 use super::tooling::{COMPLAINT, LoadedTool, RESULT};
 use crate::conversation::Object;
@@ -55,6 +57,9 @@ impl LaneTool {
         };
         if let Some(complaint) = result.remove(COMPLAINT) {
             return ToolOutput { is_error: true, refused: true, ..ToolOutput::of(complaint) };
+        }
+        if let Some(Value::String(reason)) = result.remove(THINK) {
+            return ToolOutput::thinking(reason, result.remove(CONTEXT).unwrap_or_default());
         }
         match result.remove(RESULT) {
             Some(value) => ToolOutput::of(value),

@@ -76,7 +76,9 @@ async def invoked(function: Callable[..., Any], *positional: Any, **named: Any) 
 def is_async(function: Any) -> bool:
     """Whether to call a function does no more than make a coroutine."""
     target = inspect.unwrap(function)
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
+        inspect.getattr_static(target, "__call__", None)
+    )
 
 
 def answered(payload: ToolCallPayload, **answer: Any) -> ToolCallPayload:
@@ -103,7 +105,7 @@ def plain(value: Any, what: str) -> Any:
 
 
 def _value(name: str, payload: ToolCallPayload) -> Any:
-    given = payload.arguments.get(name)
+    given: Any = payload.arguments.get(name)
     if name == "controller":
         return controller(payload)
     if name == "iteration":

@@ -88,11 +88,12 @@ def _of_mapping(given: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _of_object(given: object) -> dict[str, Any]:
     if isinstance(given, type):
+        name = given.__name__
         try:
             given = given()
         except TypeError as error:
             raise ExecutionError(
-                f"The class of hooks `{given.__name__}` cannot be made without arguments: {error}\n  hint: give an object of it"
+                f"The class of hooks `{name}` cannot be made without arguments: {error}\n  hint: give an object of it"
             ) from error
     found = {name: getattr(given, name) for name in HOOKS if hasattr(given, name)}
     for name in dir(given):
