@@ -10,7 +10,7 @@ from tenterhook import _engine
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
 
 __all__ = ["events_of", "mailbox_of"]
 
@@ -27,7 +27,7 @@ def mailbox_of(loop: AbstractEventLoop) -> _engine.Mailbox:
     return mailbox
 
 
-async def events_of(begin: Callable[[], _engine.Turn]) -> AsyncIterator[dict[str, Any]]:
+async def events_of(begin: Callable[[], _engine.Turn]) -> AsyncGenerator[dict[str, Any], None]:
     """The events of a turn or a request, which begins with the first that is asked for; to stop iterating cancels it."""
     loop = asyncio.get_running_loop()
     turn = begin()

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::exceptions;
 use super::turns::{Told, Turn, TurnEngine, begin, ready};
-use crate::agent::{LaneHooks, LaneModel, LaneTool, Lanes, model_of_entry};
+use crate::agent::{LaneHooks, LaneModel, LaneTool, Lanes, Sandbox, model_of_entry};
 use crate::conversation::Object;
 use crate::execute::{CodeForm, CodeLimits, Execution, ExecutionBuilder, ExecutionEvent, Exit};
 use crate::python::{CallerLane, Controller, FoundExecutionHook, FoundTool};
@@ -86,7 +86,9 @@ pub(super) fn begin_execution(
     let described: Described = serde_json::from_str(description).map_err(|error| unfit(error.to_string()))?;
     let (hook_timeout, tool_timeout) = (seconds(described.hook_timeout), seconds(described.tool_timeout));
     let lanes = Lanes::Caller(lane.dispatcher());
-    let mut builder = described.builder();
+    // Its first start needs a lock that somebody may hold who waits for the interpreter.
+    let runner = py.detach(Sandbox::start).map_err(|error| exceptions::load_error(py, &error))?;
+    let mut builder = described.builder().runner(runner);
     for tool in tools {
         let found = tool.into_tool(tool_timeout).map_err(|error| unfit(error.to_string()))?;
         let tool = LaneTool::found(&lanes, found);

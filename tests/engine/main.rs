@@ -5,6 +5,7 @@ mod command;
 mod converting;
 mod driving;
 mod examples;
+mod executing;
 mod hostile_apps;
 mod hostile_tools;
 mod isolating;

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tenterhook.execution.places import Call
     from tenterhook.mantle.payloads import ToolCallPayload
 
-__all__ = ["answered", "found_hook", "invoked", "plain", "signalled"]
+__all__ = ["answered", "found_hook", "invoked", "plain", "release", "signalled"]
 
 #: The one key that a hook may return, and the type of its value where there is but one.
 RETURNED = {"on_before_execution": "code", "on_before_tool": "input", "on_after_tool": "output"}
@@ -62,6 +62,13 @@ def found_hook(hook: str, function: Callable[..., Any], context: object = OF_PAY
 
     place = place_of(function)
     return FoundHook(hook, takes.all, place.module, place.function, place.file, place.line, call)
+
+
+def release(found: FoundHook) -> None:
+    """The execution of a hook has ended."""
+    delivery = getattr(found.call, "__self__", None)
+    if isinstance(delivery, Delivery):
+        delivery.stop()
 
 
 async def invoked(function: Callable[..., Any], *positional: Any, **named: Any) -> Any:

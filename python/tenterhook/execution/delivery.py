@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenterhook.execution.controlling import controller_of
 from tenterhook.execution.threads import in_thread
 from tenterhook.execution.views import Trace
+from tenterhook.lane import HandlerInterrupted
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
@@ -38,14 +39,22 @@ class Delivery:
         self._takes = takes
         self._is_async = is_async(function)
         self._last: Task[None] | None = None
+        self._tasks: set[Task[None]] = set()
 
     async def deliver(self, payload: ToolCallPayload) -> ToolCallPayload:
         """Tells the hook the traces of one call, and ends when it has heard them."""
         task = asyncio.ensure_future(self._after(self._last, payload))
         self._last = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         # A call whose time is over is cancelled; its traces are heard nevertheless.
         await asyncio.shield(task)
         return payload
+
+    def stop(self) -> None:
+        """Gives up what has not been heard: the execution has ended, and has waited for it."""
+        for task in self._tasks:
+            task.cancel()
 
     async def _after(self, before: Task[None] | None, payload: ToolCallPayload) -> None:
         if before is not None and not before.done():
@@ -70,8 +79,6 @@ class Delivery:
             positional, named = self._takes.arguments(given.__getitem__)
             returned = self._function(*positional, **named)
         except BaseException as error:  # whatever it raises is its own affair
-            from tenterhook.lane import HandlerInterrupted
-
             if isinstance(error, HandlerInterrupted):
                 raise
             _log(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import contextvars
 import inspect
 import json
@@ -16,7 +17,7 @@ from tenterhook import _engine
 from tenterhook.delivery import events_of
 from tenterhook.errors import ExecutionError
 from tenterhook.execution import exits as exit_forms
-from tenterhook.execution.calling import found_hook, plain
+from tenterhook.execution.calling import found_hook, plain, release
 from tenterhook.execution.controlling import Controller
 from tenterhook.execution.hooks import functions_of
 from tenterhook.execution.loop import CallerLoop
@@ -137,13 +138,14 @@ async def execute(
 
     finished: dict[str, Any] | None = None
     try:
-        async for event in events_of(begin):
-            if event["event"] == "finished":
-                finished = event["result"]
-            if on_event is not None:
-                heard = on_event(event)
-                if inspect.isawaitable(heard):
-                    await heard
+        async with contextlib.aclosing(events_of(begin)) as events:
+            async for event in events:
+                if event["event"] == "finished":
+                    finished = event["result"]
+                if on_event is not None:
+                    heard = on_event(event)
+                    if inspect.isawaitable(heard):
+                        await heard
     except GeneratorExit:
         # Nobody turns this loop any more.
         caller.detach()
@@ -154,6 +156,8 @@ async def execute(
     else:
         await caller.close()
     finally:
+        for hook in found_hooks:
+            release(hook)
         if is_ours and engine is not None:
             engine.close()
     if finished is None:
