@@ -47,7 +47,7 @@ pub use agent::{
     AgentLoader, AppLoader, ConfigError, Error, ExecutionLoader, HookEngine, HookEngineBuilder, Isolation, LaneHooks,
     LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, Sandbox, StaticCheck,
 };
-pub use conversation::{CallInfo, ChannelInfo, Event, Object, as_messages};
+pub use conversation::{CallInfo, ChannelInfo, Event, Idle, IdleStage, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
 pub use dispatch::{EngineHealth, HandlerStatistics, StuckThread, WorkerHealth};
 pub use execute::{

@@ -159,6 +159,17 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<u64>,
     },
+    /// It was told that the user has said nothing for some time ([`LifecycleEvent::Nudged`](crate::LifecycleEvent::Nudged)).
+    ConversationNudged {
+        /// When, in milliseconds since 1970 (UTC).
+        at: u64,
+    },
+    /// It was told that the conversation has expired ([`LifecycleEvent::Expired`](crate::LifecycleEvent::Expired)): the user's next
+    /// message begins a session.
+    ConversationExpired {
+        /// When, in milliseconds since 1970 (UTC).
+        at: u64,
+    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -209,7 +220,9 @@ pub fn as_messages(events: &[Event]) -> Vec<Arc<Object>> {
             | Event::BlockCompleted { .. }
             | Event::ConfirmationAsked { .. }
             | Event::ConfirmationAnswered { .. }
-            | Event::TurnFinished { .. } => continue,
+            | Event::TurnFinished { .. }
+            | Event::ConversationNudged { .. }
+            | Event::ConversationExpired { .. } => continue,
         };
         beside = matches!(event, Event::BotMessage { .. });
         if let Value::Object(message) = said {

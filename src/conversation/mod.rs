@@ -1,10 +1,13 @@
 //! Plain values of a conversation: who speaks, over which channel, and JSON as it was written.
 
 mod event;
+mod idle;
 mod recording;
 
 pub(crate) use event::{CONFIRMED, message, text_of_value, with_content};
 pub use event::{Event, as_messages};
+pub(crate) use idle::is_reaction;
+pub use idle::{Idle, IdleStage};
 pub(crate) use recording::{Arguments, Completion, RecordedCall, Recording, TurnItem, text_of};
 
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,16 @@
 //! Conversations in one `SQLite` file: one row an event, one transaction a turn.
 
 mod error;
+mod resting;
+#[cfg(test)]
+mod resting_tests;
 #[cfg(test)]
 mod tests;
 
 pub use error::SqliteError;
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
-use crate::conversation::Event;
+use crate::conversation::{Event, Idle, IdleStage};
 use crate::turn::{ConversationStore, StoreError};
 
 /// How long one waits for another process that writes.
@@ -25,7 +29,9 @@ const APPLICATION: i64 = 0x746e_7468;
 
 /// The steps from an empty file to this version's; `PRAGMA user_version` is the number of those that are done. Steps are only ever
 /// added. `time` is in milliseconds since 1970, UTC.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[EVENTS, resting::MIGRATION];
+
+const EVENTS: &str = "
     PRAGMA application_id = 0x746e7468;
     CREATE TABLE events (
         sender_id TEXT NOT NULL,
@@ -34,7 +40,7 @@ const MIGRATIONS: &[&str] = &["
         time INTEGER NOT NULL,
         PRIMARY KEY (sender_id, position)
     ) STRICT;
-"];
+";
 
 /// Keeps conversations in a file. Several threads and several processes may share the file, on one machine: its lock does not work over
 /// a network. Who finds it locked blocks its thread for up to 5 s.
@@ -63,6 +69,16 @@ impl SqliteStore {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds events, where `expected` is given only if the conversation rests so; the answer is whether they were added.
+    fn write(&self, sender_id: &str, events: &[Event], expected: Option<Idle>) -> Result<bool, StoreError> {
+        let texts: Result<Vec<_>, _> = events.iter().map(text_of).collect();
+        let written = texts.map_err(|reason| SqliteError::Unreadable { reason }).and_then(|texts| {
+            let written = insert(&mut self.connection(), sender_id, events, &texts, expected);
+            written.map_err(|reason| SqliteError::of(&self.path, reason))
+        });
+        written.map_err(|reason| failed("cannot be written to", reason))
+    }
+
     fn event(&self, sender_id: &str, (position, text): &(i64, String)) -> Result<Event, SqliteError> {
         serde_json::from_str(text).map_err(|reason| SqliteError::Event {
             path: self.path.clone(),
@@ -84,11 +100,26 @@ impl ConversationStore for SqliteStore {
         if events.is_empty() {
             return Ok(());
         }
-        let texts: Result<Vec<_>, _> = events.iter().map(text_of).collect();
-        let written = texts.map_err(|reason| SqliteError::Unreadable { reason }).and_then(|texts| {
-            insert(&mut self.connection(), sender_id, &texts).map_err(|reason| SqliteError::of(&self.path, reason))
-        });
-        written.map_err(|reason| failed("cannot be written to", reason))
+        self.write(sender_id, events, None).map(|_| ())
+    }
+
+    fn idle(
+        &self,
+        stage: IdleStage,
+        since: RangeInclusive<u64>,
+        most: usize,
+    ) -> Result<Vec<(String, Idle)>, StoreError> {
+        let found = resting::list(&self.connection(), stage, &since, most);
+        found.map_err(|reason| failed("cannot be read", SqliteError::of(&self.path, reason)))
+    }
+
+    fn append_if_idle(&self, sender_id: &str, idle: Idle, event: &Event) -> Result<bool, StoreError> {
+        self.write(sender_id, std::slice::from_ref(event), Some(idle))
+    }
+
+    fn stir(&self, sender_id: &str, at: u64) -> Result<(), StoreError> {
+        let written = resting::stir(&self.connection(), sender_id, at);
+        written.map_err(|reason| failed("cannot be written to", SqliteError::of(&self.path, reason)))
     }
 }
 
@@ -173,11 +204,23 @@ fn rows(connection: &Connection, sender_id: &str) -> rusqlite::Result<Vec<(i64, 
     select.query_map([sender_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-fn insert(connection: &mut Connection, sender_id: &str, texts: &[String]) -> rusqlite::Result<()> {
+/// Adds `events`, whose JSON `texts` are.
+fn insert(
+    connection: &mut Connection,
+    sender_id: &str,
+    events: &[Event],
+    texts: &[String],
+    expected: Option<Idle>,
+) -> rusqlite::Result<bool> {
     // Immediate: a lock that is taken only after a read is refused at once where another process has written meanwhile.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if expected.is_some() && resting::idle_of(&transaction, sender_id)? != expected {
+        return Ok(false);
+    }
     insert_all(&transaction, sender_id, texts)?;
-    transaction.commit()
+    resting::settle(&transaction, sender_id, events)?;
+    transaction.commit()?;
+    Ok(true)
 }
 
 fn insert_all(transaction: &Transaction<'_>, sender_id: &str, texts: &[String]) -> rusqlite::Result<()> {

@@ -12,7 +12,7 @@ use crate::conversation::Object;
 /// Where the file is, and who writes: set in a child process.
 const CHILD: (&str, &str) = ("TENTERHOOK_TEST_STORE", "TENTERHOOK_TEST_WRITER");
 
-fn folder() -> (TempDir, PathBuf) {
+pub(super) fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/folders/conversations.db");
     (folder, path)
@@ -32,11 +32,11 @@ fn said(text: impl Into<String>) -> Event {
     }
 }
 
-fn asked(text: impl Into<String>) -> Event {
+pub(super) fn asked(text: impl Into<String>) -> Event {
     Event::UserMessage { text: text.into(), message_id: None, discarded: false }
 }
 
-fn finished(turn_id: impl Into<String>) -> Event {
+pub(super) fn finished(turn_id: impl Into<String>) -> Event {
     Event::TurnFinished { turn_id: turn_id.into(), status: "completed".into(), at: None }
 }
 
@@ -67,7 +67,7 @@ fn refusal(path: &Path) -> String {
     SqliteStore::open(path).unwrap_err().to_string()
 }
 
-fn change(path: &Path, sql: &str) {
+pub(super) fn change(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
@@ -209,7 +209,7 @@ fn a_file_of_a_newer_version_is_refused_and_left_as_it_was() {
     assert_eq!(
         refusal(&path),
         format!(
-            "The conversation store cannot be opened: `{}` is of version 99, and this program knows versions up to 1\n  \
+            "The conversation store cannot be opened: `{}` is of version 99, and this program knows versions up to 2\n  \
             hint: install a newer tenterhook, or name another file",
             path.display()
         )

@@ -212,7 +212,7 @@ proptest! {
 
     #[test]
     fn a_conversation_stands_where_its_events_say(
-        replies in prop::collection::vec(reply(), 1..24), says in prop::collection::vec(prop::sample::select(vec!["Hm.", "/session_start"]), 1..5),
+        replies in prop::collection::vec(reply(), 1..24), says in prop::collection::vec(prop::sample::select(vec!["Hm.", "/session_start", "/nudge"]), 1..5),
     ) {
         let store = Shared::default();
         let engine = TurnEngineBuilder::new(Arc::new(Answers(Mutex::new(replies.into()))))

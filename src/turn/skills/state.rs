@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::conversation::{Event, Object};
+use crate::conversation::{Event, Object, is_reaction};
 use crate::skill::PROJECT;
 
 /// What is remembered, which skills are active, and what waits for the user's word.
@@ -120,9 +120,10 @@ impl State {
                 self.pending = Some(Pending { skill, tool_name, arguments, heard: false });
             }
             Event::ConfirmationAnswered { .. } => self.pending = None,
-            Event::UserMessage { discarded, .. } => {
+            Event::UserMessage { text, discarded, .. } => {
                 if let Some(pending) = &mut self.pending {
-                    pending.heard |= !discarded;
+                    // A program that reacts to the user's silence has not heard them.
+                    pending.heard |= !discarded && !is_reaction(text);
                 }
             }
             // A turn that did not come to its end may not have asked.
@@ -131,7 +132,12 @@ impl State {
                     self.pending.take_if(|pending| !pending.heard);
                 }
             }
-            Event::BotMessage { .. } | Event::ToolCalls { .. } | Event::ToolExecuted { .. } => {}
+            // An expired conversation goes on as it stood until the session that the next message begins.
+            Event::BotMessage { .. }
+            | Event::ToolCalls { .. }
+            | Event::ToolExecuted { .. }
+            | Event::ConversationNudged { .. }
+            | Event::ConversationExpired { .. } => {}
         }
     }
 
@@ -208,6 +214,18 @@ mod tests {
         events.push(Event::BlockCompleted { skill_id: "a".into(), block_id: "x".into() });
         events.push(Event::SkillCompleted { skill_id: "a".into() });
         assert_eq!(State::of(&events), State::default());
+    }
+
+    #[test]
+    fn a_program_that_reacts_to_a_silence_does_not_answer_what_the_user_is_asked() {
+        let (skill_id, tool_name) = ("a".into(), "pay".into());
+        let mut events = vec![Event::ConfirmationAsked { skill_id, tool_name, arguments: Object::new() }];
+        let heard = |events: &[Event]| State::of(events).pending.unwrap().heard;
+        let says = |text: &str| Event::UserMessage { text: text.into(), message_id: None, discarded: false };
+        events.extend([Event::ConversationNudged { at: 9 }, says("/nudge")]);
+        assert!(!heard(&events));
+        events.push(says("yes"));
+        assert!(heard(&events));
     }
 
     #[test]
