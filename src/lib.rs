@@ -76,7 +76,7 @@ pub use step::{
 };
 pub use tools::{NoTools, TOOL_TIMEOUT, Tool, ToolContext, ToolOutput, ToolSource, ToolSpec, Toolbox, Utterance};
 pub use turn::{
-    ConversationStore, FixedResponses, MemoryStore, Rendered, Response, Responses, Said, StoreError, TurnEngine,
-    TurnEngineBuilder, TurnEvent, TurnInput, TurnStream,
+    ConversationStore, FixedResponses, Lifecycle, LifecycleEvent, LifecycleStream, MemoryStore, Rendered, Response,
+    Responses, Said, StoreError, TurnEngine, TurnEngineBuilder, TurnEvent, TurnInput, TurnStream,
 };
 pub use worker::Error as WorkerError;

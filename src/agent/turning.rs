@@ -130,6 +130,7 @@ impl AgentLoader {
             .record_content(export::captures_content())
             .knowledge(references)
             .session_limit(session_limit)
+            .lifecycle(config.session.lifecycle)
             .max_iterations(if recorded { u64::MAX } else { config.max_iterations.into() })
             .max_prompt_tokens(most.filter(|_| !recorded).map(|most| usize::try_from(most).unwrap_or(usize::MAX)))
             .responses(config.responses.clone())

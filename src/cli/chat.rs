@@ -15,7 +15,7 @@ use super::run::builder;
 use super::{Global, OutputFormat, Status, logging, say};
 use crate::agent::LoadedAgent;
 use crate::hooks::TurnStatus;
-use crate::turn::{TurnEngine, TurnEvent, TurnInput};
+use crate::turn::{LifecycleEvent, TurnEngine, TurnEvent, TurnInput};
 
 /// What `chat` is given.
 #[derive(Debug, Args)]
@@ -25,7 +25,8 @@ pub(super) struct ChatArgs {
     /// Say one thing, print the answer and end; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub(super) message: Vec<String>,
-    /// Show each hook, model call and tool call of a turn on stderr, with times and with what hooks changed
+    /// Show each hook, model call and tool call of a turn on stderr, with times and with what hooks changed; between turns also which
+    /// conversations are idle or have expired, which is then told to no other program that shares the store
     #[arg(long)]
     pub(super) trace: bool,
     /// The conversation: what was said in it before is remembered, where there is a store
@@ -75,6 +76,8 @@ async fn talk(arguments: &ChatArgs, agent: &LoadedAgent) -> anyhow::Result<Statu
         say(format_args!("Talk to {}. `/quit` or Ctrl-D ends; Ctrl-C cancels a turn.", arguments.agent.display()));
     }
     let mut lines = lines();
+    // Not otherwise: what is told here is told nowhere else.
+    let mut silence = arguments.trace.then(|| agent.engine.lifecycle());
     loop {
         if at_terminal {
             print!("you> ");
@@ -84,6 +87,13 @@ async fn talk(arguments: &ChatArgs, agent: &LoadedAgent) -> anyhow::Result<Statu
             line = lines.recv() => line,
             // At the prompt there is no turn to cancel.
             _ = interrupts.recv() => { println!(); continue }
+            Some(event) = async { silence.as_mut()?.next().await } => {
+                if at_terminal {
+                    println!();
+                }
+                show_silence(arguments, &event)?;
+                continue;
+            }
         };
         match line.as_deref().map(str::trim) {
             None | Some("/quit") => return Ok(worst),
@@ -139,6 +149,21 @@ async fn turn(
         }
         shown.show(&event)?;
     }
+}
+
+/// Shows what has become of a conversation in which nobody says anything.
+fn show_silence(arguments: &ChatArgs, event: &LifecycleEvent) -> anyhow::Result<()> {
+    if arguments.output_format == OutputFormat::Json {
+        writeln!(io::stdout(), "{}", serde_json::to_string(event)?)?;
+        return Ok(());
+    }
+    match event {
+        LifecycleEvent::Nudged { sender_id, .. } => say(format_args!("  nudge: the conversation {sender_id} is idle")),
+        LifecycleEvent::Expired { sender_id, .. } => {
+            say(format_args!("  expire: the conversation {sender_id} is over"));
+        }
+    }
+    Ok(())
 }
 
 /// What of a turn is on the screen.

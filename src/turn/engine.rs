@@ -4,18 +4,19 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::event::TurnEvent;
 use super::input::TurnInput;
+use super::lifecycle::{self, Lifecycle, LifecycleEvent, LifecycleStream, Look, look, millis_of};
 use super::offers::AFTER_SETTING;
 use super::responses::{FixedResponses, Responses};
 use super::run;
 use super::running::Turns;
 use super::skills::SkillSet;
-use super::store::{ConversationStore, MemoryStore};
+use super::store::{ConversationStore, MemoryStore, StoreError};
 use crate::step::{EventStream, Hooks, Identity, Knowledge, Model, NoHooks, NoKnowledge};
 use crate::tools::{NoTools, Tool, ToolSpec, Toolbox};
 
@@ -48,6 +49,7 @@ pub(super) struct Inner {
     pub(super) max_iterations: u64,
     pub(super) max_prompt_tokens: Option<usize>,
     pub(super) session_limit: Option<Duration>,
+    pub(super) lifecycle: Lifecycle,
     pub(super) turns: Turns,
     ids: AtomicU64,
     hasher: RandomState,
@@ -90,6 +92,27 @@ impl TurnEngine {
     pub fn interrupt(&self, sender_id: &str) -> bool {
         self.0.turns.cancel(sender_id)
     }
+
+    /// What happens to conversations in which nobody says anything, as it falls due; see [`Lifecycle`].
+    ///
+    /// Who reacts may say something to the user, or run a turn whose text is `/nudge` or `/expire`: such a turn counts as none of the
+    /// user's, so that the conversation rests on. Of several engines and streams over one store, one tells each event.
+    pub fn lifecycle(&self) -> LifecycleStream {
+        lifecycle::stream(Arc::clone(&self.0))
+    }
+
+    /// What is due at `now` and has not been told: the longest due, marked as told; for who keeps a clock of their own. To be called until
+    /// there is none.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read or written to, or knows no lifecycle.
+    pub fn due(&self, now: SystemTime) -> Result<Option<LifecycleEvent>, StoreError> {
+        match look(&self.0, millis_of(now))? {
+            Look::Told(event) => Ok(Some(event)),
+            Look::Later(_) => Ok(None),
+        }
+    }
 }
 
 impl Inner {
@@ -120,6 +143,7 @@ impl TurnEngineBuilder {
             max_iterations: MAX_ITERATIONS,
             max_prompt_tokens: None,
             session_limit: None,
+            lifecycle: Lifecycle::default(),
             turns: Turns::default(),
             ids: AtomicU64::new(0),
             hasher: RandomState::new(),
@@ -196,6 +220,12 @@ impl TurnEngineBuilder {
     /// No limit.
     pub fn session_limit(mut self, limit: Option<Duration>) -> Self {
         self.0.session_limit = limit;
+        self
+    }
+
+    /// When conversations in which nobody says anything are told of ([`TurnEngine::lifecycle`]); never.
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.0.lifecycle = lifecycle;
         self
     }
 

@@ -13,6 +13,7 @@ use super::engine::Inner;
 use super::event::TurnEvent;
 use super::history::trimmed;
 use super::input::{Said, TurnInput};
+use super::lifecycle;
 use super::offers::{LISTEN, Offered, Offers};
 use super::responses::Response;
 use super::running::Cancel;
@@ -128,6 +129,8 @@ impl Turn<'_> {
     async fn run(mut self, input: TurnInput) -> TurnStatus {
         let engine = &self.voice.engine;
         let mut fresh = true;
+        // Before the past is read: whatever is told of the conversation until then is part of it.
+        lifecycle::stir(engine, &input);
         self.past = match engine.store.events(&input.sender_id) {
             Ok(events) if session::begins(&input.said, &events, engine.session_limit) => {
                 self.voice.happens(Event::SessionStarted);

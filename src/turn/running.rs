@@ -113,6 +113,16 @@ impl Turns {
         drop(lines);
         running.inspect(|cancel| cancel.cancel()).is_some()
     }
+
+    /// Whether a turn of the conversation runs or waits.
+    pub(super) fn runs(&self, sender_id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(sender_id)
+    }
+
+    /// How many conversations have turns that run or wait.
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
 }
 
 impl Drop for Place<'_> {

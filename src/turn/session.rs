@@ -3,23 +3,42 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::input::Said;
-use crate::conversation::Event;
+use crate::conversation::{self, Event};
 
 /// What a channel sends where a session is to begin.
 const START: &str = "/session_start";
 
-/// Whether a session begins after `past` with what the user has sent: the channel says so, or the conversation has rested for longer than
-/// `limit`. The first session of a conversation needs no mark.
+/// Whether a session begins after `past` with what the user has sent: the channel says so, the conversation has expired, or it has rested
+/// for longer than `limit`. The first session of a conversation needs no mark, and what a program says of the user's silence belongs to the
+/// session in which that is.
 pub(super) fn begins(said: &Said, past: &[Event], limit: Option<Duration>) -> bool {
+    if is_reaction(said) {
+        return false;
+    }
     let ended = |event: &&Event| matches!(event, Event::TurnFinished { .. });
     let Some(Event::TurnFinished { at, .. }) = past.iter().rev().find(ended) else { return false };
     let rested = at.map(|at| Duration::from_millis(now_ms().saturating_sub(at)));
-    opens(said) || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
+    opens(said) || has_expired(past) || limit.zip(rested).is_some_and(|(limit, rested)| rested > limit)
 }
 
 /// Whether a channel has opened the conversation, and the user has said nothing yet.
 pub(super) fn opens(said: &Said) -> bool {
     matches!(said, Said::Payload(text) if text.trim() == START)
+}
+
+/// Whether this is what a program says of the user's silence.
+pub(super) fn is_reaction(said: &Said) -> bool {
+    matches!(said, Said::Text(text) | Said::Payload(text) if conversation::is_reaction(text))
+}
+
+/// Whether the conversation has expired and the user has said nothing since.
+fn has_expired(past: &[Event]) -> bool {
+    let last = past.iter().rev().find(|event| match event {
+        Event::ConversationExpired { .. } | Event::SessionStarted => true,
+        Event::UserMessage { text, .. } => !conversation::is_reaction(text),
+        _ => false,
+    });
+    matches!(last, Some(Event::ConversationExpired { .. }))
 }
 
 /// Whether nobody has said anything in the session that `past` ends with, what was rejected aside.
@@ -52,6 +71,19 @@ mod tests {
         assert!(!begins(&said, &[ended(Some(3_700_000))], None));
         assert!(!begins(&said, &[ended(None)], hour), "nobody knows when that was");
         assert!(!begins(&said, &[], hour));
+    }
+
+    #[test]
+    fn an_expired_conversation_begins_anew_with_the_users_next_message() {
+        let user = |text: &str| Event::UserMessage { text: text.into(), message_id: None, discarded: false };
+        let (expired, hello) = (Event::ConversationExpired { at: 9 }, Said::Text("hello".into()));
+        let past = [user("hi"), ended(Some(5)), expired];
+        assert!(begins(&hello, &past, None));
+        assert!(!begins(&Said::Payload("/expire".into()), &past, None), "that belongs to what has been said");
+        let reacted = [past.as_slice(), &[user("/expire"), ended(Some(5))]].concat();
+        assert!(begins(&hello, &reacted, None));
+        let back = [reacted.as_slice(), &[Event::SessionStarted, user("hello"), ended(Some(5))]].concat();
+        assert!(!begins(&hello, &back, None));
     }
 
     #[test]

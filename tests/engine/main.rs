@@ -9,6 +9,7 @@ mod executing;
 mod hostile_apps;
 mod hostile_tools;
 mod isolating;
+mod lifecycle;
 mod loading;
 mod observing;
 mod quickapps;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::AgentConfig;
 use super::report::{Field, Report};
-use super::sections::{AGENT, AGENT_TOP, CHUNKING, PROMPTS, REFERENCES, SESSION};
+use super::sections::{AGENT, AGENT_TOP, CHUNKING, LIFECYCLE, PROMPTS, REFERENCES, SESSION};
 use super::yaml::Yaml;
 use crate::providers::Chunking;
+use crate::turn::Lifecycle;
 
 /// The persona of an agent that declares none.
 pub(super) const PERSONA: &str = "You are a helpful assistant.";
@@ -21,19 +22,21 @@ pub(crate) struct Prompts {
     pub(crate) ack_enabled: Option<bool>,
 }
 
-/// When a conversation begins anew.
+/// When a conversation begins anew, and when its silence is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionConfig {
     /// How long a conversation may rest. None: it does not expire.
     pub(crate) expiration: Option<Duration>,
     /// Whether a new session starts once the old one has expired.
     pub(crate) start_after_expiry: bool,
+    /// What is told of a conversation in which nobody says anything: the key `lifecycle`.
+    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Default for SessionConfig {
-    /// 60 minutes, as Rasa's `session_config` has it.
+    /// 60 minutes, as Rasa's `session_config` has it; no silence is told.
     fn default() -> Self {
-        Self { expiration: Some(Duration::from_hours(1)), start_after_expiry: true }
+        Self { expiration: Some(Duration::from_hours(1)), start_after_expiry: true, lifecycle: Lifecycle::default() }
     }
 }
 
@@ -65,6 +68,9 @@ pub(super) fn read(root: Option<&Field<'_>>, report: &mut Report, config: &mut A
     }
     if let Some(session) = field("session_config") {
         config.session = read_session(&session, report);
+    }
+    if let Some(lifecycle) = field("lifecycle") {
+        config.session.lifecycle = read_lifecycle(&lifecycle, report);
     }
 }
 
@@ -141,6 +147,18 @@ fn read_session(session: &Field<'_>, report: &mut Report) -> SessionConfig {
     read
 }
 
+fn read_lifecycle(lifecycle: &Field<'_>, report: &mut Report) -> Lifecycle {
+    let Some(fields) = report.fields(lifecycle, &LIFECYCLE) else { return Lifecycle::default() };
+    let mut time = |key| fields.get(key).and_then(|time| report.time(&time, ("minutes", 60.0), false));
+    let read = Lifecycle { nudge_after: time("nudge_after"), expire_after: time("expire_after") };
+    if read.nudge_after.zip(read.expire_after).is_some_and(|(nudge, expire)| nudge >= expire) {
+        let message = "A conversation that has expired cannot be nudged".to_owned();
+        let hint = "make `nudge_after` less than `expire_after`, or leave it out".to_owned();
+        report.error("invalid-value", fields.place("nudge_after"), message, hint);
+    }
+    read
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{config, told};
@@ -153,7 +171,8 @@ mod tests {
             "agent:\n  persona: You sell shoes.\n  id: shoes-1\n  language: de\nrules:\n  - Be brief.\n  - 'Always: smile.'\n\
              prompts:\n  text_rules: No lists.\n  ack_examples: [One moment., Let me look.]\n  ack_enabled: false\n\
              references: {chunking: {chunk_size: 500, chunk_overlap: 0}}\ntool_timeout: 2.5\nmax_iterations: 4\n\
-             session_config:\n  session_expiration_time: 0\n  start_session_after_expiry: false\n",
+             session_config:\n  session_expiration_time: 0\n  start_session_after_expiry: false\n\
+             lifecycle: {nudge_after: 0.5, expire_after: 60}\n",
         );
         assert_eq!(found, Vec::<String>::new());
         let text = |text: &str| text.to_owned();
@@ -172,7 +191,14 @@ mod tests {
             chunking: Chunking { size: 500, overlap: 0 },
             tool_timeout: Duration::from_millis(2500),
             max_iterations: 4,
-            session: SessionConfig { expiration: None, start_after_expiry: false },
+            session: SessionConfig {
+                expiration: None,
+                start_after_expiry: false,
+                lifecycle: Lifecycle {
+                    nudge_after: Some(Duration::from_secs(30)),
+                    expire_after: Some(Duration::from_hours(1)),
+                },
+            },
             ..AgentConfig::default()
         };
         assert_eq!(read, expected);
@@ -222,6 +248,46 @@ mod tests {
                  and at most a year",
                 "agent.yml:5:24: error[invalid-value]: Passages of 10 characters cannot overlap by 20\n  hint: make \
                  `chunk_overlap` less than `chunk_size`",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_times_of_a_lifecycle_are_more_than_none_and_a_nudge_comes_before_the_end() {
+        let told = |lifecycle: &str| told("agent.yml", &format!("agent: {{persona: x}}\nlifecycle: {lifecycle}\n"));
+        assert_eq!(told("{nudge_after: 10}"), Vec::<String>::new());
+        assert_eq!(told("{expire_after: 10, nudge_after: null}"), Vec::<String>::new());
+        assert_eq!(
+            told("{nudge_after: 0, expire_after: 600000}"),
+            [
+                "agent.yml:2:26: error[invalid-value]: `lifecycle.nudge_after` is 0, not more than 0 minutes, and at most a year",
+                "agent.yml:2:43: error[invalid-value]: `lifecycle.expire_after` is 600000, not more than 0 minutes, and at most \
+                 a year",
+            ]
+        );
+        assert_eq!(
+            told("{expire_after: 10, nudge_after: 10.0}"),
+            [
+                "agent.yml:2:31: error[invalid-value]: A conversation that has expired cannot be nudged\n  hint: make `nudge_after` \
+              less than `expire_after`, or leave it out"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lifecycle_has_no_other_keys_and_its_keys_stand_nowhere_else() {
+        assert_eq!(
+            told(
+                "agent.yml",
+                "agent: {persona: x}\nlifecycle: {nudge_afer: 10, expire_after: '30'}\nnudge_after: 10\n"
+            ),
+            [
+                "agent.yml:2:13: warning[unknown-key]: `lifecycle.nudge_afer` has no effect: there is no such key\n  hint: did \
+                 you mean `nudge_after`?",
+                "agent.yml:2:43: error[wrong-type]: `lifecycle.expire_after` is a text, expected a number of minutes\n  hint: \
+                 leave out the quotes",
+                "agent.yml:3:1: warning[misplaced-key]: `nudge_after` has no effect: `nudge_after` belongs elsewhere\n  hint: \
+                 move it to `lifecycle` in `agent.yml`",
             ]
         );
     }

@@ -26,7 +26,7 @@ pub(super) const MEMORY_FILE: &str = "memory.yml";
 pub(super) const AGENT_TOP: Section = Section {
     file: AGENT_FILE,
     path: "",
-    keys: &["agent", "rules", "prompts", "references", "tool_timeout", "max_iterations", "session_config"],
+    keys: &["agent", "rules", "prompts", "references", "tool_timeout", "max_iterations", "session_config", "lifecycle"],
     unread: &["conversation"],
     open: false,
 };
@@ -48,6 +48,7 @@ pub(super) const REFERENCES: Section = within(AGENT_FILE, "references", &["chunk
 pub(super) const CHUNKING: Section = within(AGENT_FILE, "references.chunking", &["chunk_size", "chunk_overlap"]);
 pub(super) const SESSION: Section =
     within(AGENT_FILE, "session_config", &["session_expiration_time", "start_session_after_expiry"]);
+pub(super) const LIFECYCLE: Section = within(AGENT_FILE, "lifecycle", &["nudge_after", "expire_after"]);
 
 pub(super) const INTEGRATIONS_TOP: Section = Section {
     file: INTEGRATIONS_FILE,
@@ -150,13 +151,14 @@ pub(super) const ENTRY: Section = Section {
 };
 
 /// All of an agent's files: where a key is looked for that stands in a wrong place.
-const SECTIONS: [&Section; 28] = [
+const SECTIONS: [&Section; 29] = [
     &AGENT_TOP,
     &AGENT,
     &PROMPTS,
     &REFERENCES,
     &CHUNKING,
     &SESSION,
+    &LIFECYCLE,
     &INTEGRATIONS_TOP,
     &LLM,
     &GROUP,
