@@ -27,20 +27,20 @@ def mailbox_of(loop: AbstractEventLoop) -> _engine.Mailbox:
     return mailbox
 
 
-async def events_of(begin: Callable[[], _engine.Turn]) -> AsyncGenerator[dict[str, Any], None]:
-    """The events of a turn or a request, which begins with the first that is asked for; to stop iterating cancels it."""
+async def events_of(begin: Callable[[], _engine.Turn | _engine.Lifecycle]) -> AsyncGenerator[dict[str, Any], None]:
+    """The events of a turn, a request, an execution or a lifecycle, which begins with the first that is asked for; to stop iterating ends it."""
     loop = asyncio.get_running_loop()
-    turn = begin()
+    source = begin()
     try:
         while True:
             future: asyncio.Future[dict[str, Any] | None] = loop.create_future()
-            turn.next(mailbox_of(loop), future)
+            source.next(mailbox_of(loop), future)
             event = await future
             if event is None:
                 return
             yield event
     finally:
-        turn.close()
+        source.close()
 
 
 def _deliver(mailbox: _engine.Mailbox) -> None:

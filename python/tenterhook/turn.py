@@ -83,6 +83,22 @@ class TurnEngine:
             )
         )
 
+    def lifecycle(self) -> AsyncIterator[dict[str, Any]]:
+        """Tells of conversations in which the user says nothing, as it falls due by ``lifecycle`` in ``agent.yml``; ends without one.
+
+        Each event is a dict: ``event`` (``"nudge"`` or ``"expire"``), ``sender_id``, ``idle_since_ms`` (when the last turn ended) and
+        ``due_ms``, both in milliseconds since 1970 (UTC). Each comes once until the user says something again, also over a restart
+        where there is a store, and to one of the engines that share it. What fell due while none ran is told first.
+
+        To react, say something to the user, or run a turn with the text ``/nudge`` or ``/expire``: such a turn counts as none of the
+        user's.
+
+        >>> async for event in engine.lifecycle():                     # doctest: +SKIP
+        ...     if event["event"] == "nudge":
+        ...         await send(event["sender_id"], "Are you still there?")
+        """
+        return events_of(self._native.lifecycle)
+
     def interrupt(self, sender_id: str) -> bool:
         """Cancels the turn of a conversation that runs; the answer is whether one does."""
         return self._native.interrupt(sender_id)

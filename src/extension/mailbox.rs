@@ -35,7 +35,7 @@ pub(super) enum Content {
     Outcome { given: Py<PyAny>, outcome: Box<Outcome<AnyPayload>> },
     /// A shutdown is over: whether all ended by themselves.
     ShutDown { drained: bool },
-    /// The next event of a turn; none: it is over.
+    /// The next event of a turn or of what else tells some; none: it is over.
     Turn(Option<Box<Told>>),
 }
 

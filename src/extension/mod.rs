@@ -4,6 +4,7 @@ mod apps;
 mod engine;
 mod exceptions;
 mod executing;
+mod lifecycle;
 mod mailbox;
 mod turns;
 
@@ -27,6 +28,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<turns::TurnEngine>()?;
     module.add_class::<turns::Turn>()?;
     module.add_function(wrap_pyfunction!(executing::begin_execution, module)?)?;
+    module.add_class::<lifecycle::Lifecycle>()?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(turns::end_export, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;

@@ -14,13 +14,14 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::AbortHandle;
 
 use super::exceptions;
+use super::lifecycle::Lifecycle;
 use super::mailbox::{Content, Letter, Mailbox};
 use crate::agent::{HookEngine, LoadedAgent};
 use crate::execute::ExecutionEvent;
 use crate::python::read_json;
 use crate::quickapp::RequestEvent;
 use crate::telemetry::export;
-use crate::turn::{TurnEngine as Turns, TurnEvent, TurnInput};
+use crate::turn::{LifecycleEvent, TurnEngine as Turns, TurnEvent, TurnInput};
 
 /// Threads that turns run on: they wait for models and tools, and do little themselves.
 const THREADS: usize = 2;
@@ -44,7 +45,7 @@ pub(super) fn end_export(py: Python<'_>) {
 }
 
 /// Where turns run; made at the first load, and never ended: the process's end ends it.
-fn runtime() -> PyResult<&'static Runtime> {
+pub(super) fn runtime() -> PyResult<&'static Runtime> {
     static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
     if let Some((process, runtime)) = RUNTIME.get() {
         // In a forked child there are none of its threads.
@@ -113,6 +114,14 @@ impl TurnEngine {
         begin(self.agent.engine.turn(input), Told::Turn)
     }
 
+    /// Begins to tell which conversations are idle.
+    fn lifecycle(&self, py: Python<'_>) -> PyResult<Lifecycle> {
+        if std::process::id() != self.process {
+            return Err(exceptions::closed_error(py, super::engine::FORKED));
+        }
+        Ok(Lifecycle::new(self.agent.engine.lifecycle()))
+    }
+
     /// Cancels the turn of a conversation that runs.
     fn interrupt(&self, sender_id: &str) -> bool {
         self.agent.engine.interrupt(sender_id)
@@ -145,13 +154,14 @@ pub(super) fn given<T: DeserializeOwned>(what: &str, value: &Bound<'_, PyAny>) -
     read.map_err(|message| exceptions::payload_error(value.py(), &message))
 }
 
-/// What a turn, a request or an execution tells.
+/// What a turn, a request, an execution or a lifecycle tells.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Told {
     Turn(TurnEvent),
     Request(RequestEvent),
     Execution(ExecutionEvent),
+    Lifecycle(LifecycleEvent),
 }
 
 /// Has a turn, a request or an execution run on the engine's threads.

@@ -170,7 +170,8 @@ impl Running<'_> {
                 Some(SandboxSays::Ended(outcome)) => match serde_json::from_str::<Told>(&outcome) {
                     Ok(told) => {
                         let outcome = told.into_outcome(printed, started.elapsed());
-                        let over = outcome.session_ended.then(|| "The session has ended with an earlier run".to_owned());
+                        let over =
+                            outcome.session_ended.then(|| "The session has ended with an earlier run".to_owned());
                         return (outcome, over);
                     }
                     Err(error) => return ended(format!("its outcome cannot be read: {error}"), printed, started),
