@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::checking::UNUSED_HOOK_MODULE;
 use super::discovery;
 use super::engine::{HookEngine, LoadedHooks, Run};
 use super::error::Error;
@@ -339,7 +340,8 @@ impl HookEngineBuilder {
             return Ok((Admitted::unchecked(root, modules), Vec::new()));
         }
         let files = discovery::agent_files(root)?;
-        let wanted = |problem: &Diagnostic| settings.wants(problem);
+        let unasked = self.execution.map(|_| UNUSED_HOOK_MODULE);
+        let wanted = |problem: &Diagnostic| settings.wants(problem) && Some(&*problem.rule) != unasked;
         match Admitted::after_check(root, modules.clone(), &files, &settings.for_check(python::linked_minor()), wanted)
         {
             Ok(admitted) => Ok(admitted),

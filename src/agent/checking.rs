@@ -8,12 +8,16 @@ use std::sync::atomic::AtomicBool;
 
 use super::apps::folder_of;
 use super::config;
+use super::config::execution::{EXECUTION_FILE, check_execution};
 use super::discovery::{agent_files, tool_modules};
 use super::engine::HookEngine;
 use super::error::Error;
 use super::templates::LazyTemplates;
 use crate::check::{CheckSettings, Checked, check_agent};
 use crate::diagnostic::Diagnostic;
+
+/// A rule that says nothing of the modules of an execution.
+pub(super) const UNUSED_HOOK_MODULE: &str = "unused-hook-module";
 
 /// What is wrong with an agent's folder, with a single module, or with a manifest.
 /// `python` is the interpreter that checks templates, which is started for nothing else.
@@ -32,6 +36,11 @@ pub(crate) fn check_path(
     let Checked { mut found, tools } = check_agent(&agent_files(path)?, settings);
     if path.is_dir() {
         found.extend(config::check(path, &tools)?);
+    }
+    if path.join(EXECUTION_FILE).is_file() {
+        // Hooks of an execution have no decorators.
+        found.retain(|problem| problem.rule != UNUSED_HOOK_MODULE);
+        found.extend(check_execution(path)?);
     }
     Ok(found)
 }

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
+use super::config::execution::EXECUTION_FILE;
 use super::error::Error;
 use crate::check::AgentFile;
 
 /// What tells that a folder is an agent's, though it has no hooks.
-const CONFIGURATION: [&str; 5] = ["agent.yml", "integrations.yml", "responses.yml", "memory.yml", "skills"];
+const CONFIGURATION: [&str; 6] =
+    ["agent.yml", "integrations.yml", "responses.yml", "memory.yml", "skills", EXECUTION_FILE];
 
 /// The hook modules of `root`, relative to it, `hooks.py` first and the others sorted. `__init__.py`, `__pycache__` and hidden
 /// folders are left out; symlinks are followed, each file is given once.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::answering::model_of;
 use super::builder::HookEngineBuilder;
-use super::config::{ExecutionConfig, load_execution};
+use super::config::execution::{ExecutionConfig, load_execution};
 use super::discovery;
 use super::engine::HookEngine;
 use super::error::Error;

@@ -1,8 +1,7 @@
 //! The configuration of an agent: `agent.yml`, `integrations.yml`, `responses.yml` and `memory.yml` at the root of its folder, and
 //! the `skill.md` and `memory.yml` of its skills. Beside it the manifest of a Quick App.
 //!
-//! No key is ignored in silence. What is wrong in a file comes back as problems beside the values that could be read; only a folder
-//! or file that cannot be read is an error.
+//! No key is ignored in silence. What is wrong in a file comes back as problems beside what could be read; only what cannot be read is an error.
 
 mod agent_file;
 mod answers;
@@ -10,7 +9,7 @@ mod blocks;
 mod body;
 mod client;
 mod conditions;
-mod execution;
+pub(in crate::agent) mod execution;
 mod gates;
 mod integrations;
 mod json;
@@ -47,7 +46,6 @@ use std::time::Duration;
 
 pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use answers::{recording, script};
-pub(in crate::agent) use execution::{ExecutionConfig, load_execution};
 pub(crate) use integrations::LlmConfig;
 pub(crate) use manifest::{
     CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, model_entry, quickapp_schema,

@@ -7,7 +7,8 @@ mod tests;
 use std::path::Path;
 use std::time::Duration;
 
-pub(super) use sections::{EXECUTION_FILE, EXECUTION_SECTIONS};
+pub(in crate::agent) use sections::EXECUTION_FILE;
+pub(super) use sections::EXECUTION_SECTIONS;
 #[cfg(test)]
 pub(super) use tests::told;
 
@@ -42,6 +43,13 @@ pub(crate) struct ExecutionConfig {
     pub(crate) repeats: Option<u32>,
     pub(crate) variables: Object,
     pub(crate) limits: CodeLimits,
+}
+
+/// What is wrong in the file of a folder's execution, wherever it is to run: what the environment does not have is not told.
+pub(in crate::agent) fn check_execution(folder: &Path) -> Result<Vec<Diagnostic>, ConfigError> {
+    // An address can be wanted, or a key: this is either.
+    let any = |name: &str| std::env::var(name).ok().or_else(|| Some("http://variable".to_owned()));
+    Ok(load_execution(folder, &any)?.1)
 }
 
 /// Reads the execution of a folder. Where something in it is an error there is none.

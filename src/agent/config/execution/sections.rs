@@ -3,7 +3,7 @@
 use crate::agent::config::sections::{Section, within};
 
 /// What describes an execution.
-pub(in crate::agent::config) const EXECUTION_FILE: &str = "execution.yml";
+pub(in crate::agent) const EXECUTION_FILE: &str = "execution.yml";
 
 pub(super) const TOP: Section = within(
     EXECUTION_FILE,
