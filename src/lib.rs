@@ -45,7 +45,7 @@ mod worker;
 
 pub use agent::{
     AgentLoader, AppLoader, ConfigError, Error, ExecutionLoader, HookEngine, HookEngineBuilder, Isolation, LaneHooks,
-    LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, Sandbox, StaticCheck,
+    LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, StaticCheck,
 };
 pub use conversation::{CallInfo, ChannelInfo, Event, Idle, IdleStage, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
