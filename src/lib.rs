@@ -45,7 +45,7 @@ mod worker;
 
 pub use agent::{
     AgentLoader, AppLoader, ConfigError, Error, ExecutionLoader, HookEngine, HookEngineBuilder, Isolation, LaneHooks,
-    LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, StaticCheck,
+    LoadedAgent, LoadedApp, LoadedExecution, RegisteredHook, Sandbox, StaticCheck,
 };
 pub use conversation::{CallInfo, ChannelInfo, Event, Idle, IdleStage, Object, as_messages};
 pub use diagnostic::{Diagnostic, Place, Related, Severity};
@@ -54,8 +54,9 @@ pub use execute::{
     ABORTED, Code, CodeError, CodeErrorKind, CodeForm, CodeFrame, CodeHost, CodeLimits, CodeOutcome, CodeRunner,
     CodeSession, Controller, Error as ExecuteError, Execution, ExecutionBuilder, ExecutionEvent, ExecutionHook,
     ExecutionHooks, ExecutionResult, ExecutionStatus, ExecutionStream, ExecutionTokens, ExecutionTool, Exit, ExitSeen,
-    HOOK_TIMEOUT, HookFailure, HostCall, HostRefusal, ITERATIONS, Iteration, IterationChange, MOST_ITERATIONS,
-    NoExecutionHooks, Replacement, RunnerError, Status, TOOL_CALLS, ToolMoment, Trace, Traced,
+    HOOK_TIMEOUT, HookFailure, HostCall, HostRefusal, ITERATIONS, Iteration, IterationChange, Lack, MOST_ITERATIONS,
+    NoExecutionHooks, Replacement, RunnerError, SANDBOX_LACKS, SANDBOX_MISSING_BUILTINS, SANDBOX_MISSING_MODULES,
+    SANDBOX_MODULES, Status, TOOL_CALLS, ToolMoment, Trace, Traced,
 };
 pub use hooks::{
     AnyPayload, CATALOGUE_VERSION, Changed, FailPolicy, FailureCause, FieldKind, FieldSpec, HandlerFailure, HandlerId,

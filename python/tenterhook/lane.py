@@ -20,7 +20,7 @@ from contextvars import Context
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tenterhook._engine import LoadOrder, Strike
+from tenterhook._engine import LoadOrder, SandboxPost, Strike
 from tenterhook.mantle.signals import HookRejection, RetryModel
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ def start_assistant(assistant: Assistant) -> None:
                             # Not there: it may hold a lock of somebody's. Other orders first, then again.
                             time.sleep(PARK_AGAIN)
                             order.again()
+                    elif isinstance(order, SandboxPost):
+                        from tenterhook.sandbox import serving
+
+                        _thread.start_new_thread(serving.serve, (order,))
                     else:
                         _thread.start_new_thread(_serve, (order,))
                 except BaseException as error:  # somebody waits for the answer

@@ -44,6 +44,7 @@ mod plan_tests;
 #[cfg(test)]
 mod playing;
 mod prompt;
+mod reserved;
 mod run;
 mod runner;
 mod running;
@@ -73,4 +74,5 @@ pub use runner::{
     HostRefusal, RunnerError,
 };
 pub use status::Status;
+pub use subset::{Lack, SANDBOX_LACKS, SANDBOX_MISSING_BUILTINS, SANDBOX_MISSING_MODULES, SANDBOX_MODULES};
 pub use trace::{Trace, Traced};

@@ -8,8 +8,9 @@ use serde_json::json;
 use super::Error;
 use super::execution::{MOST_ITERATIONS, Plan};
 use super::exit::Exit;
+use super::reserved::RESERVED;
 use super::shape::Shape;
-use super::subset::{MODULES, RESERVED};
+use super::subset::SANDBOX_MODULES;
 
 /// How many tools an execution has at most.
 const TOOLS: usize = 100;
@@ -97,7 +98,7 @@ fn names(plan: &Plan) -> Result<(), Error> {
     for tool in &plan.tools {
         let name = &tool.tool.spec().name;
         identifier("tool", name)?;
-        if RESERVED.contains(&name.as_str()) || MODULES.contains(&name.as_str()) {
+        if RESERVED.contains(&name.as_str()) || SANDBOX_MODULES.contains(&name.as_str()) {
             return Err(reserved("tool", name));
         }
         if exits.contains(&name.to_ascii_lowercase()) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::execution::{CodeForm, Plan};
 use super::signature::{annotation, function};
-use super::subset::{KNOWN, MISSING, MODULES};
+use super::subset::{KNOWN, SANDBOX_LACKS, SANDBOX_MISSING_BUILTINS, SANDBOX_MISSING_MODULES, SANDBOX_MODULES};
 use crate::conversation::{Object, message};
 use crate::tools::ToolSpec;
 
@@ -56,13 +56,20 @@ fn system(plan: &Plan) -> String {
         parts.push(format!("# Variables\n\nThese are there already:\n\n{}", variables.collect::<Vec<_>>().join("\n")));
     }
     parts.push(format!(
-        "# The Python here\n\nIt is a part of Python. It knows:\n\n{}\n\nThese modules can be imported, and no others: {}.\n\nIt does not know:\n\n{}",
+        "# The Python here\n\nIt is a part of Python. It knows:\n\n{}\n\nThese modules can be imported: {}. All others cannot, {} among them.\n\n\
+         It does not know:\n\n{}\n- the built-ins {}",
         list(&KNOWN),
-        MODULES.map(|module| format!("`{module}`")).join(", "),
-        list(&MISSING),
+        quoted(SANDBOX_MODULES),
+        quoted(SANDBOX_MISSING_MODULES),
+        list(&SANDBOX_LACKS.iter().map(|lack| lack.what).collect::<Vec<_>>()),
+        quoted(SANDBOX_MISSING_BUILTINS),
     ));
     parts.push(format!("# Rules\n\n{}", list(&rules(plan))));
     parts.join("\n\n")
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn how(plan: &Plan) -> String {

@@ -10,6 +10,7 @@ use super::crew::Strike;
 use super::error::Error;
 use super::lane::{Job, Lane};
 use super::loading::{Assistant, LoadOrder};
+use super::sandbox_post::SandboxPost;
 
 /// How the interpreter is chosen, the first that is there: asked for, `VIRTUAL_ENV`, `.venv` beside the agent, `python3`.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,7 @@ pub(crate) fn fill_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Strike>()?;
     module.add_class::<Assistant>()?;
     super::executing::fill_module(module)?;
+    module.add_class::<SandboxPost>()?;
     super::tool_calls::fill_module(module)
 }
 

@@ -14,6 +14,7 @@ use super::crew::{GiveUp, Strike};
 use super::error::Error;
 use super::executing::{ExecutionHandler, FoundExecutionHook};
 use super::lane::{Lane, PyHandler, Waker};
+use super::sandbox_post::SandboxPost;
 use crate::check::Admitted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dispatch::{LaneQueue, Patience, QueueLimits};
@@ -100,6 +101,8 @@ pub(super) enum AssistantOrder {
     Serve(Lane),
     /// Do something about a lane that does not answer.
     Strike(Strike),
+    /// Start the thread that sessions of generated code live on.
+    Sandbox(SandboxPost),
 }
 
 /// The orders that wait for the assistant.
@@ -149,6 +152,7 @@ impl Assistant {
             Some(AssistantOrder::Load(order)) => Some(Bound::new(py, *order)?.into_any()),
             Some(AssistantOrder::Serve(lane)) => Some(Bound::new(py, lane)?.into_any()),
             Some(AssistantOrder::Strike(strike)) => Some(Bound::new(py, strike)?.into_any()),
+            Some(AssistantOrder::Sandbox(post)) => Some(Bound::new(py, post)?.into_any()),
         })
     }
 }
