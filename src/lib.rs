@@ -70,7 +70,7 @@ pub use providers::{
     References, SettingsError, SqliteError, SqliteStore,
 };
 pub use python::Error as PythonError;
-pub use quickapp::{QuickApp, RequestEvent, RequestInput, RequestStatus, RequestStream};
+pub use quickapp::{AppHookStatistics, QuickApp, RequestEvent, RequestInput, RequestStatus, RequestStream};
 pub use step::{
     EventStream, Hooks, Identity, Knowledge, Model, ModelError, ModelReply, ModelRequest, NoHooks, NoKnowledge,
     Passage, RequestedCall, Tokens, Usage,

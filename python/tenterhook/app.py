@@ -67,6 +67,13 @@ class QuickApp:
         given, tools = list(messages), list(client_tools)
         return events_of(lambda: self._native.request(given, client_tools=tools, sender_id=sender_id))
 
+    def statistics(self) -> list[dict[str, Any]]:
+        """What has come of the runs of each hook of the manifest, in its order.
+
+        Each with ``name``, ``on``, ``calls``, ``ran``, ``fallbacks``, ``failures`` by cause, ``withdrawn``, ``p50_ms`` and ``p99_ms``.
+        """
+        return self._native.statistics()
+
     def warnings(self) -> list[Problem]:
         """What is unwise in the manifest, though it does not keep it from running."""
         return [Problem.of(warning) for warning in self._native.warnings()]

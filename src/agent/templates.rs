@@ -87,9 +87,8 @@ struct Told {
 }
 
 impl Templates for PythonTemplates {
-    fn render(&self, template: &Object, context: Object) -> BoxFuture<'_, Result<Object, String>> {
-        let template = Value::Object(template.clone()).to_string();
-        let given = texts([("template", template), ("context", Value::Object(context).to_string())]);
+    fn render<'a>(&'a self, template: &'a str, context: Object) -> BoxFuture<'a, Result<Object, String>> {
+        let given = texts([("template", template.to_owned()), ("context", Value::Object(context).to_string())]);
         Box::pin(async move {
             let tool = self.tool();
             let output: ToolOutput = tool.call(given, Arc::new(Nobody)).await;
@@ -107,7 +106,7 @@ impl Templates for PythonTemplates {
 pub(super) struct NoTemplates;
 
 impl Templates for NoTemplates {
-    fn render(&self, _: &Object, _: Object) -> BoxFuture<'_, Result<Object, String>> {
+    fn render<'a>(&'a self, _: &'a str, _: Object) -> BoxFuture<'a, Result<Object, String>> {
         Box::pin(async { Err("there is nothing that renders templates".to_owned()) })
     }
 }

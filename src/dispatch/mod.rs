@@ -26,5 +26,6 @@ pub(crate) use dispatcher::{Dispatcher, Registered};
 pub use health::{EngineHealth, StuckThread, WorkerHealth};
 pub(crate) use lanes::{Crew, FIRST, LaneId, Order, Wake};
 pub(crate) use queue::{LaneQueue, QueueLimits, SPIN};
+pub(crate) use statistics::Elapsed;
 pub use statistics::HandlerStatistics;
 pub(crate) use supervision::Patience;

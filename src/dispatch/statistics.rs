@@ -57,8 +57,12 @@ struct Inner {
     dropped: u64,
     withdrawn: u64,
     in_handler: Duration,
-    elapsed_us: Histogram<u64>,
+    elapsed: Elapsed,
 }
+
+/// How long calls have taken, in bounded memory.
+#[derive(Debug)]
+pub(crate) struct Elapsed(Histogram<u64>);
 
 /// How long at least one handler has been running: what handlers wait for at the same time counts once.
 #[derive(Debug, Default)]
@@ -98,6 +102,32 @@ impl Occupancy {
 /// The longest time the histogram tells apart, in microseconds: one hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
+impl Default for Elapsed {
+    fn default() -> Self {
+        Self(Histogram::new_with_bounds(1, LONGEST_US, 2).expect("the bounds are constants"))
+    }
+}
+
+impl Elapsed {
+    /// A call has taken this long.
+    pub(crate) fn record(&mut self, elapsed: Duration) {
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(LONGEST_US);
+        self.0.saturating_record(micros.max(1));
+    }
+
+    /// How many calls were recorded.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// A quantile, from 0 to 1, in milliseconds.
+    pub(crate) fn millis(&self, quantile: f64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is below 2^53")]
+        let micros = self.0.value_at_quantile(quantile) as f64;
+        micros / 1e3
+    }
+}
+
 impl Counts {
     pub(super) fn new() -> Self {
         Self(Mutex::new(Inner {
@@ -110,7 +140,7 @@ impl Counts {
             dropped: 0,
             withdrawn: 0,
             in_handler: Duration::ZERO,
-            elapsed_us: Histogram::new_with_bounds(1, LONGEST_US, 2).expect("the bounds are constants"),
+            elapsed: Elapsed::default(),
         }))
     }
 
@@ -135,8 +165,7 @@ impl Counts {
                 return;
             }
         }
-        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(LONGEST_US);
-        inner.elapsed_us.saturating_record(micros.max(1));
+        inner.elapsed.record(elapsed);
     }
 
     /// Adds time that was spent in the handler itself.
@@ -146,14 +175,9 @@ impl Counts {
 
     pub(super) fn read(&self, handler: Arc<HandlerId>) -> HandlerStatistics {
         let inner = self.lock();
-        let millis = |quantile| {
-            #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is below 2^53")]
-            let micros = inner.elapsed_us.value_at_quantile(quantile) as f64;
-            micros / 1e3
-        };
         HandlerStatistics {
             handler,
-            calls: inner.elapsed_us.len(),
+            calls: inner.elapsed.count(),
             changed: inner.changed,
             unchanged: inner.unchanged,
             retries: inner.retries,
@@ -163,8 +187,8 @@ impl Counts {
             dropped: inner.dropped,
             withdrawn: inner.withdrawn,
             handler_ms: inner.in_handler.as_secs_f64() * 1e3,
-            p50_ms: millis(0.5),
-            p99_ms: millis(0.99),
+            p50_ms: inner.elapsed.millis(0.5),
+            p99_ms: inner.elapsed.millis(0.99),
         }
     }
 

@@ -55,6 +55,11 @@ impl QuickApp {
         begin(self.loaded.app.request(input), Told::Request)
     }
 
+    /// What has come of the runs of each hook of the manifest; as dicts.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(pythonize(py, &self.loaded.app.statistics())?)
+    }
+
     /// What is unwise in the manifest; as dicts.
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(pythonize(py, &self.loaded.warnings)?)

@@ -87,6 +87,16 @@ pub(crate) enum ToolSetKind {
     Internal(Vec<String>),
 }
 
+impl HookEvent {
+    /// The manifest's name for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::RequestStart { .. } => "on_request_start",
+            Self::Completion => "on_completion",
+        }
+    }
+}
+
 impl AppHook {
     /// What logs call it.
     pub(crate) fn label(&self) -> &str {

@@ -33,21 +33,48 @@ impl Moment {
     }
 }
 
-/// The context of a hook at this moment; `messages` are the whole conversation as it is then.
-///
-/// Costs a copy of all text, and the parsing of all arguments: a hook without a template needs none.
-pub(crate) fn context(moment: Moment, messages: &[Arc<Object>]) -> Object {
-    let messages: Vec<_> = messages.iter().map(|message| seen(message)).collect();
-    let last = |fits: fn(&Value) -> bool| messages.iter().rfind(|message| fits(message)).cloned().unwrap_or_default();
-    let last_user = last(|message| message["role"] == "user");
-    let last_assistant = last(|message| message["role"] == "assistant" && message["tool_calls"].get(0).is_none());
+/// The names of a context that cost something.
+const DEAR: [&str; 3] = ["messages", "last_user_message", "last_assistant_message"];
 
+/// Which of them a template names: the others need not be made. Most templates name the last words alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named([bool; DEAR.len()]);
+
+impl Named {
+    /// All of them.
+    #[cfg(test)]
+    pub(super) const ALL: Self = Self([true; DEAR.len()]);
+
+    /// The names that stand anywhere in a template, which is JSON.
+    ///
+    /// An expression stands in a text or a key and has its names letter by letter; what is evaluated cannot be put together at run time. Only
+    /// the built-in `defined` is given a name as a text, which can.
+    pub(super) fn in_template(template: &str) -> Self {
+        let any = template.contains("defined");
+        Self(DEAR.map(|name| any || template.contains(name)))
+    }
+}
+
+/// The context of a hook at this moment, as far as it is named; `messages` are the whole conversation as it is then.
+///
+/// Costs a copy of the text that is named, and the parsing of its arguments: a hook without a template needs none.
+pub(super) fn context(moment: Moment, messages: &[Arc<Object>], Named(named): Named) -> Object {
+    let last = |fits: fn(&Object) -> bool| {
+        let message = messages.iter().rfind(|message| fits(message));
+        message.map(|message| seen(message)).unwrap_or_default()
+    };
     let mut context = Object::new();
     let mut put = |name: &str, value: Value| context.insert(name.to_owned(), value);
     put("event", moment.name().into());
-    put("messages", messages.into());
-    put("last_user_message", last_user);
-    put("last_assistant_message", last_assistant);
+    if named[0] {
+        put("messages", messages.iter().map(|message| seen(message)).collect());
+    }
+    if named[1] {
+        put("last_user_message", last(|message| role(message) == "user"));
+    }
+    if named[2] {
+        put("last_assistant_message", last(|message| role(message) == "assistant" && calls(message).next().is_none()));
+    }
     if let Moment::Completion { iteration_count, total_tool_calls } = moment {
         put("iteration_count", iteration_count.into());
         put("total_tool_calls", total_tool_calls.into());
@@ -57,11 +84,18 @@ pub(crate) fn context(moment: Moment, messages: &[Arc<Object>]) -> Object {
 
 /// A message as templates see it.
 fn seen(message: &Object) -> Value {
-    let role = message.get("role").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-    let calls = message.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let calls: Vec<_> = calls.iter().filter_map(Value::as_object).map(seen_call).collect();
+    let calls: Vec<_> = calls(message).map(seen_call).collect();
     let answers = message.get("tool_call_id").and_then(Value::as_str);
-    json!({"role": role, "content": text(message.get("content")), "tool_calls": calls, "tool_call_id": answers})
+    json!({"role": role(message), "content": text(message.get("content")), "tool_calls": calls, "tool_call_id": answers})
+}
+
+fn role(message: &Object) -> String {
+    message.get("role").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn calls(message: &Object) -> impl Iterator<Item = &Object> {
+    let calls = message.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    calls.iter().filter_map(Value::as_object)
 }
 
 /// The text of a content; none where there is no content. Images and other parts are left out.
@@ -103,7 +137,7 @@ mod tests {
     fn context_of(moment: Moment, messages: &Value) -> Value {
         let messages =
             messages.as_array().unwrap().iter().map(|message| Arc::new(message.as_object().unwrap().clone()));
-        Value::Object(context(moment, &messages.collect::<Vec<_>>()))
+        Value::Object(context(moment, &messages.collect::<Vec<_>>(), Named::ALL))
     }
 
     fn message(message: &Value) -> Value {
@@ -222,6 +256,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_template_does_not_name_is_not_made() {
+        let messages = [Arc::new(Object::from_iter([("role".to_owned(), json!("user"))]))];
+        for (template, expected) in [
+            (r#"{"q":"${event}"}"#, &["event"][..]),
+            (r#"{"q":"${last_user_message.content}"}"#, &["event", "last_user_message"]),
+            (r#"{"k${last_assistant_message.role}":1}"#, &["event", "last_assistant_message"]),
+            (r#"{"q":{"$map":{"$eval":"messages[-4:]"},"each(m)":"${m.role}"}}"#, &["event", "messages"]),
+            (
+                r#"{"q":{"$eval":"defined('mess' + 'ages')"}}"#,
+                &["event", "messages", "last_user_message", "last_assistant_message"],
+            ),
+        ] {
+            let context = context(Moment::RequestStart, &messages, Named::in_template(template));
+            assert_eq!(context.keys().collect::<Vec<_>>(), expected, "{template}");
+        }
+    }
+
+    #[test]
     fn a_role_is_in_small_letters() {
         assert_eq!(message(&json!({"role": "User"}))["role"], "user");
         assert_eq!(message(&json!({"role": 7}))["role"], "");
@@ -234,7 +286,7 @@ mod tests {
                 Value::Object(message) => Arc::new(message),
                 other => Arc::new(Object::from_iter([("content".to_owned(), other)])),
             }).collect();
-            let context = context(Moment::RequestStart, &messages);
+            let context = context(Moment::RequestStart, &messages, Named::ALL);
             let seen = context["messages"].as_array().unwrap();
             prop_assert_eq!(seen.len(), messages.len());
             for message in seen {

@@ -5,14 +5,17 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::app::App;
+use super::app::{App, AppHook};
 use super::call_id::Key;
+use super::context::Named;
 use super::event::RequestEvent;
 use super::hook::Templates;
 use super::pair::Origin;
 use super::request;
+use super::statistics::{AppHookStatistics, Counts};
 use super::tools::ToolSource;
 use crate::conversation::Object;
 use crate::step::{EventStream, Hooks, Model};
@@ -29,14 +32,39 @@ pub struct QuickApp(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) app: App,
-    /// Of each hook, in the order of the manifest.
-    pub(super) origins: Vec<Origin>,
+    /// In the order of the manifest.
+    pub(super) app_hooks: Vec<Ready>,
     pub(super) model: Arc<dyn Model>,
     pub(super) source: Box<dyn ToolSource>,
     pub(super) templates: Box<dyn Templates>,
     pub(super) hooks: Arc<dyn Hooks>,
     ids: AtomicU64,
     hasher: RandomState,
+}
+
+/// A hook of the manifest, and what is made of it once.
+pub(super) struct Ready {
+    pub(super) hook: AppHook,
+    /// The name of its tool among all tools.
+    pub(super) function: String,
+    /// Whose its pairs are.
+    pub(super) origin: Origin,
+    /// Its arguments as JSON, and what they name, where there is something to be rendered in them.
+    pub(super) template: Option<(String, Named)>,
+    pub(super) counts: Counts,
+}
+
+impl Ready {
+    fn new(hook: AppHook, key: &Key) -> Self {
+        let function = hook.function_name();
+        let origin = Origin::new(key, &function, &hook.arguments);
+        let template = hook.is_template.then(|| Value::Object(hook.arguments.clone()).to_string());
+        let template = template.map(|template| {
+            let named = Named::in_template(&template);
+            (template, named)
+        });
+        Self { hook, function, origin, template, counts: Counts::default() }
+    }
 }
 
 /// What an app is made of.
@@ -63,12 +91,12 @@ pub struct RequestInput {
 
 impl QuickApp {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { app, model, source, templates, hooks, secret } = parts;
+        let Parts { mut app, model, source, templates, hooks, secret } = parts;
         let key = Key::new(&secret);
-        let origins = app.hooks.iter().map(|hook| Origin::new(&key, &hook.function_name(), &hook.arguments)).collect();
+        let app_hooks = std::mem::take(&mut app.hooks).into_iter().map(|hook| Ready::new(hook, &key)).collect();
         Self(Arc::new(Inner {
             app,
-            origins,
+            app_hooks,
             model,
             source,
             templates,
@@ -87,6 +115,11 @@ impl QuickApp {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.app.name
+    }
+
+    /// What has come of the runs of each hook of the manifest, in its order. Those of hook modules are the hook engine's.
+    pub fn statistics(&self) -> Vec<AppHookStatistics> {
+        self.0.app_hooks.iter().map(|ready| ready.counts.read(&ready.hook)).collect()
     }
 
     /// What the model would be offered now.

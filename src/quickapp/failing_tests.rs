@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::heard::{Heard, heard};
@@ -209,4 +210,51 @@ async fn what_a_fallback_says_is_good_for_one_turn() {
         shown(&second),
         ["user: a", "assistant:  memory_recall", &told, "assistant: 1", "user: b", "assistant: 2"]
     );
+}
+
+#[tokio::test]
+async fn each_hook_has_its_statistics() {
+    let on = |event, tool: &str| AppHook { timeout: Duration::from_millis(50), ..hook(event, tool, &json!({})) };
+    let stopped = hook(START, "recall", &json!({"q": "${last_assistant_message.content}"}));
+    let start = ["well", "fails", "none", "gone", "panics"].map(|tool| on(START, tool));
+    let hooks = start.into_iter().chain([stopped, on(HookEvent::Completion, "hangs")]).collect();
+    let tools = [
+        ("well", gives(["x"])),
+        ("fails", Does::Fails("no disk")),
+        ("none", Does::GivesNothing),
+        ("panics", Does::Panics),
+        ("hangs", Does::Hangs),
+    ];
+    let scene = scene(hooks, &tools, &[], vec![said("Hm."), said("Hm.")]);
+    scene.ask(&[], "Hello").await;
+    // A second request is dropped while its completion hook hangs.
+    let user = crate::conversation::message("user", "Hello");
+    let mut request = scene.app.request(RequestInput { messages: vec![user], ..RequestInput::default() });
+    while !matches!(request.next().await, Some(RequestEvent::Message { .. })) {}
+    drop(request);
+    let of = |name: &str, on: &str, ran: u64, fallbacks: u64, failed: Value, withdrawn: u64| {
+        let calls = 2 - withdrawn;
+        json!({
+            "name": name, "on": on, "calls": calls, "ran": ran, "fallbacks": fallbacks, "failures": failed, "withdrawn": withdrawn,
+        })
+    };
+    let start = "on_request_start";
+    let expected = [
+        of("well", start, 2, 0, json!({}), 0),
+        of("fails", start, 2, 2, json!({}), 0),
+        of("none", start, 0, 0, json!({"no-result": 2}), 0),
+        of("gone", start, 0, 0, json!({"unknown-tool": 2}), 0),
+        of("panics", start, 0, 0, json!({"raised": 2}), 0),
+        of("recall", start, 0, 0, json!({"unrendered": 2}), 0),
+        of("hangs", "on_completion", 0, 0, json!({"timeout": 1}), 1),
+    ];
+    let mut found: Vec<_> = scene.app.statistics().iter().map(|hook| serde_json::to_value(hook).unwrap()).collect();
+    let times: Vec<_> = found
+        .iter_mut()
+        .map(|hook| {
+            ["p50_ms", "p99_ms"].map(|time| hook.as_object_mut().unwrap().remove(time).unwrap().as_f64().unwrap())
+        })
+        .collect();
+    assert_eq!(found, expected);
+    assert!(times.iter().flatten().all(|time| (0.0..2_000.0).contains(time)) && times[6][0] >= 50.0, "{times:?}");
 }

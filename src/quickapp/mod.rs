@@ -25,6 +25,7 @@ mod request;
 mod request_tests;
 #[cfg(test)]
 mod scene;
+mod statistics;
 #[cfg(test)]
 mod testing;
 mod tools;
@@ -40,4 +41,5 @@ pub(crate) use fallback::{FallbackConfiguration, Strategy, Trigger};
 pub(crate) use hook::Templates;
 pub(crate) use names::{function_name, sanitize};
 pub(crate) use placing::Frequency;
+pub use statistics::AppHookStatistics;
 pub(crate) use tools::{AppTool, AppTools, ToolSource};

@@ -16,10 +16,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use super::app::{AppHook, HookEvent};
+use super::app::HookEvent;
 use super::call_id::{Stamp, Tag};
 use super::context::Moment;
-use super::engine::{Inner, RequestInput};
+use super::engine::{Inner, Ready, RequestInput};
 use super::event::{RequestEvent, RequestStatus};
 use super::hook::Running;
 use super::placing::{Frequency, place};
@@ -180,36 +180,41 @@ impl Answering<'_> {
         RequestStatus::Error
     }
 
-    /// Has the hook modules look at the last message, where it is a text of the user's.
+    /// Has the hook modules look at what the user has said since the last answer, message by message. What stands before has passed them in
+    /// a request of its own, and the client has it as they left it.
     async fn hear(&mut self) -> Option<RequestStatus> {
-        let said = |last: &&Arc<Object>| last.get("role").is_some_and(|role| role == "user");
-        let last = self.messages[self.first..].last().filter(said)?;
-        let text = text_of(last)?;
-        match incoming(self.hooked, &text, None).await {
-            Incoming::Accepted(accepted) if accepted == text => None,
-            Incoming::Accepted(accepted) => {
-                let last = self.messages.last_mut()?;
-                *last = Arc::new(with_content(last, accepted));
-                None
+        let role = |message: &Arc<Object>| message.get("role").and_then(Value::as_str).map(str::to_ascii_lowercase);
+        let is_answer = |message: &Arc<Object>| matches!(role(message).as_deref(), Some("assistant" | "tool"));
+        let unanswered = self.messages[self.first..].iter().rev().take_while(|message| !is_answer(message)).count();
+        for at in self.messages.len() - unanswered..self.messages.len() {
+            let said = &self.messages[at];
+            let Some(text) = text_of(said).filter(|_| role(said).as_deref() == Some("user")) else { continue };
+            match incoming(self.hooked, &text, None).await {
+                Incoming::Accepted(accepted) if accepted == text => {}
+                Incoming::Accepted(accepted) => {
+                    self.messages[at] = Arc::new(with_content(&self.messages[at], accepted));
+                }
+                Incoming::Rejected { response } => {
+                    self.messages.remove(at);
+                    self.tell(RequestEvent::Message { text: response.unwrap_or_else(|| REJECTED.to_owned()) });
+                    return Some(RequestStatus::Rejected);
+                }
+                Incoming::Failed => return Some(RequestStatus::Error),
             }
-            Incoming::Rejected { response } => {
-                self.messages.pop();
-                self.tell(RequestEvent::Message { text: response.unwrap_or_else(|| REJECTED.to_owned()) });
-                Some(RequestStatus::Rejected)
-            }
-            Incoming::Failed => Some(RequestStatus::Error),
         }
+        None
     }
 
     /// Runs the start hooks.
     async fn started(&mut self) {
         let mut earlier: BTreeSet<Tag> = BTreeSet::new();
         let app = self.app;
-        for (hook, origin) in app.app.hooks.iter().zip(&app.origins) {
-            let HookEvent::RequestStart { frequency, ttl_minutes } = hook.event else { continue };
+        for ready in &app.app_hooks {
+            let HookEvent::RequestStart { frequency, ttl_minutes } = ready.hook.event else { continue };
+            let origin = &ready.origin;
             let now = seconds();
             let is_due = ttl_minutes.is_none() || ttl::due(origin, &self.messages, now);
-            let given = if is_due { self.run(hook, Moment::RequestStart).await } else { None };
+            let given = if is_due { self.run(ready, Moment::RequestStart).await } else { None };
             if let Some(given) = given {
                 // What a fallback says of a failure is good for this turn alone.
                 let expiry = ttl_minutes.filter(|_| !given.is_fallback).map(|minutes| ttl::expiry(now, minutes));
@@ -225,17 +230,17 @@ impl Answering<'_> {
     /// Runs the completion hooks; what they give is dropped.
     async fn completed(&self) {
         let moment = Moment::Completion { iteration_count: self.iterations, total_tool_calls: self.calls };
-        for hook in self.app.app.hooks.iter().filter(|hook| hook.event == HookEvent::Completion) {
-            self.run(hook, moment).await;
+        for ready in self.app.app_hooks.iter().filter(|ready| ready.hook.event == HookEvent::Completion) {
+            self.run(ready, moment).await;
         }
     }
 
-    async fn run(&self, hook: &AppHook, moment: Moment) -> Option<super::hook::Given> {
+    async fn run(&self, ready: &Ready, moment: Moment) -> Option<super::hook::Given> {
         let context: Arc<dyn ToolContext> = Arc::<Request>::clone(&self.context);
         let running = Running { tools: &self.tools, templates: &*self.app.templates, context };
         let start = Instant::now();
-        let given = running.run(hook, moment, &self.messages).await;
-        let (name, skipped) = (hook.label().to_owned(), given.is_none());
+        let given = running.run(ready, moment, &self.messages).await;
+        let (name, skipped) = (ready.hook.label().to_owned(), given.is_none());
         self.tell(RequestEvent::AppHookRan { name, on: moment.name(), skipped, elapsed: start.elapsed() });
         given
     }

@@ -116,8 +116,8 @@ impl ToolSource for Source {
 struct Simple(Arc<Mutex<Vec<Object>>>);
 
 impl Templates for Simple {
-    fn render(&self, template: &Object, context: Object) -> BoxFuture<'_, Result<Object, String>> {
-        let mut text = Value::Object(template.clone()).to_string();
+    fn render<'a>(&'a self, template: &'a str, context: Object) -> BoxFuture<'a, Result<Object, String>> {
+        let mut text = template.to_owned();
         let mut wrong = None;
         for name in ["last_user_message", "last_assistant_message"] {
             let place = format!("${{{name}.content}}");

@@ -168,3 +168,44 @@ async fn hook_modules_stand_beside_a_manifest() {
     assert_eq!(status, RequestStatus::Completed);
     assert_eq!(contents, ["Tea?", "", "NOTHING YET", "So it is. (memory_search_memories)"]);
 }
+
+const MASKING: &str = "
+from rasa.mantle.hooks import HookRejection, IncomingMessagePayload, modify_incoming_message
+
+@modify_incoming_message()
+async def mask(payload: IncomingMessagePayload) -> IncomingMessagePayload:
+    if payload.text == 'no':
+        raise HookRejection('not that', 'Not that.')
+    return payload.model_copy(update={'text': payload.text.replace('4111', '[card]')})
+";
+
+/// What is said in a request of these messages, by their roles and texts, and how it ends.
+async fn masked(messages: &[(&str, &str)]) -> (RequestStatus, Vec<String>) {
+    let (_folder, app) = app(&json!([]), &[("hooks.py", MASKING)], vec![said("Hm.")]);
+    let message =
+        |(role, text): &(&str, &str)| Arc::new(json!({"role": role, "content": text}).as_object().unwrap().clone());
+    let input = RequestInput { messages: messages.iter().map(message).collect(), ..RequestInput::default() };
+    let events: Vec<_> = app.request(input).collect().await;
+    let Some(RequestEvent::Finished { status, messages }) = events.into_iter().last() else { panic!("it ends") };
+    (status, messages.iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn what_the_user_has_said_since_the_last_answer_passes_the_incoming_hook() {
+    let earlier = [("user", "My card is 4111"), ("assistant", "Well?")];
+    for (messages, expected) in [
+        (&[("user", "4111")][..], &["[card]", "Hm."][..]),
+        (&[("user", "4111"), ("User", "Or 4111?")], &["[card]", "Or [card]?", "Hm."]),
+        (&[earlier[0], earlier[1], ("user", "4111")], &["My card is 4111", "Well?", "[card]", "Hm."]),
+        (&[("user", "4111"), ("system", "4111")], &["[card]", "4111", "Hm."]),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|text| (*text).to_owned()).collect();
+        assert_eq!(masked(messages).await, (RequestStatus::Completed, expected));
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_the_incoming_hook_rejects_is_taken_out_and_nothing_is_asked() {
+    let (status, messages) = masked(&[("user", "4111"), ("user", "no"), ("user", "And 4111?")]).await;
+    assert_eq!((status, messages), (RequestStatus::Rejected, vec!["[card]".to_owned(), "And 4111?".to_owned()]));
+}
