@@ -21,6 +21,10 @@ done
 echo
 PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench turn
 
+# What hooks of a manifest add to a request.
+echo
+PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench quickapp
+
 # How cost grows: the plots of the documents.
 PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench dispatch -- --growth docs
 

@@ -7,7 +7,6 @@ takes much memory.
 from __future__ import annotations
 
 import math
-import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -66,16 +65,16 @@ class Meter:
     them, cost no more than what is in memory, however large they are as JSON.
     """
 
-    __slots__ = ("_kept", "_known", "_left", "_limit", "_nesting", "_text")
+    __slots__ = ("_kept", "_known", "_left", "_limit", "_text")
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, given: int) -> None:
+        """``given`` is the length of the context as JSON: its values are measured where they are used, most never are."""
         self._known: dict[int, tuple[int, int]] = {}
         #: What has been measured stays: an address in ``_known`` is not used again.
         self._kept: list[Any] = []
         self._text = 0
-        self._limit = self._left = self._nesting = sys.maxsize
-        self._limit = self.size(context) + VALUE_SIZE
-        self._left, self._nesting = WORK, VALUE_NESTING
+        self._limit = given + VALUE_SIZE
+        self._left = WORK
 
     def size(self, value: Any) -> int:
         """The least length of ``value`` as JSON."""
@@ -99,8 +98,8 @@ class Meter:
                     size += _scalar_size(element)
             if size > self._limit:
                 raise Refusal("a value is too large")
-            if depth >= self._nesting:
-                raise Refusal(f"a value is nested more than {self._nesting} levels deep")
+            if depth >= VALUE_NESTING:
+                raise Refusal(f"a value is nested more than {VALUE_NESTING} levels deep")
             known = self._known[id(value)] = size, depth + 1
             self._kept.append(value)
         return known

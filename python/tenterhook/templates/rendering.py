@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from jsone import shared
@@ -29,11 +30,17 @@ __all__ = ["render"]
 
 _NO_OBJECT = "arguments must render to an object"
 
+#: Characters of a template that is kept as it was read: hooks render the same few again and again.
+_KEPT = 4 * 1024
+
+#: How many are kept, all together at most some 30 MB.
+_MOST_KEPT = 1024
+
 
 def render(arguments_json: str, context_json: str) -> str:
     """The rendered arguments as JSON; ``arguments_json`` itself where there is nothing to render."""
-    template = read(arguments_json)
-    if not has_constructs(template):
+    template, has_any = (_kept if len(arguments_json) <= _KEPT else _read)(arguments_json)
+    if not has_any:
         if not isinstance(template, dict):
             raise TemplateError(_NO_OBJECT)
         return arguments_json
@@ -49,6 +56,15 @@ def render(arguments_json: str, context_json: str) -> str:
     raise TemplateError(message)
 
 
+def _read(arguments_json: str) -> tuple[Any, bool]:
+    """The template, in which rendering changes nothing, and whether there is anything in it to be rendered."""
+    template = read(arguments_json)
+    return template, has_constructs(template)
+
+
+_kept = lru_cache(_MOST_KEPT)(_read)
+
+
 def _rendered(template: Any, context_json: str) -> str:
     try:
         context = read_json(context_json)
@@ -57,7 +73,7 @@ def _rendered(template: Any, context_json: str) -> str:
     if not isinstance(context, dict):
         raise TemplateError("the context is not a JSON object")
     known = {"now": shared.fromNow("0 seconds", None), **BUILTINS, **context}
-    token = METER.set(Meter(context))
+    token = METER.set(Meter(len(context_json)))
     try:
         result = _jsone.renderValue(template, known)
         if not isinstance(result, dict):
