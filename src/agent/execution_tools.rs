@@ -18,6 +18,27 @@ use crate::python::{PyHandler, ToolFound};
 use crate::telemetry::TURN;
 use crate::tools::{Tool, ToolContext, ToolOutput, ToolSpec};
 
+/// Exceptions of tools that the code may catch by their names; any other is told by its type and text.
+const BUILTIN: [&str; 17] = [
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "ConnectionError",
+    "FileNotFoundError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "PermissionError",
+    "RuntimeError",
+    "TimeoutError",
+    "TypeError",
+    "ValueError",
+    "ZeroDivisionError",
+];
+
 /// A tool that generated code may call.
 pub(crate) struct LaneTool {
     spec: Arc<ToolSpec>,
@@ -44,12 +65,9 @@ impl LaneTool {
             Ok(result) => result,
             Err(NoResult::Cancelled) => return ToolOutput::error(format!("`{name}` was cancelled")),
             Err(NoResult::Failed(FailureCause::Timeout { limit_ms })) => {
-                return ToolOutput::error(format!("TimeoutError: `{name}` was not done after {limit_ms} ms"));
+                return ToolOutput::raised("TimeoutError", format!("`{name}` was not done after {limit_ms} ms"));
             }
-            Err(NoResult::Failed(FailureCause::Raised { kind, message, .. })) => {
-                let told = if message.is_empty() { kind } else { format!("{kind}: {message}") };
-                return ToolOutput::error(told);
-            }
+            Err(NoResult::Failed(FailureCause::Raised { kind, message, .. })) => return raised(kind, message),
             Err(NoResult::Failed(cause)) => return ToolOutput::error(format!("`{name}` failed: {cause}")),
             Err(NoResult::Signalled(Signal::Retry { feedback: why } | Signal::Rejection { reason: why, .. })) => {
                 return ToolOutput::error(why);
@@ -68,6 +86,15 @@ impl LaneTool {
                 ToolOutput::error(format!("`{name}` failed"))
             }
         }
+    }
+}
+
+/// The account of an exception, with its type.
+fn raised(kind: String, message: String) -> ToolOutput {
+    match BUILTIN.into_iter().find(|builtin| *builtin == kind) {
+        Some(builtin) => ToolOutput::raised(builtin, message),
+        None if message.is_empty() => ToolOutput::error(kind),
+        None => ToolOutput::error(format!("{kind}: {message}")),
     }
 }
 
@@ -96,5 +123,21 @@ impl Tool for LaneTool {
 impl fmt::Debug for LaneTool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("LaneTool").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_is_told_by_its_type_and_its_text() {
+        for (kind, message, expected) in [
+            ("ValueError", "too long", ToolOutput::raised("ValueError", "too long")),
+            ("shop.SoldOut", "no tea", ToolOutput::error("shop.SoldOut: no tea")),
+            ("shop.SoldOut", "", ToolOutput::error("shop.SoldOut")),
+        ] {
+            assert_eq!(raised(kind.into(), message.into()), expected);
+        }
     }
 }

@@ -185,7 +185,10 @@ impl Desk {
         };
         let (done, slow) = (pin!(sleep(limit)), pin!(slow));
         match select(called, select(done, slow)).await {
-            Either::Left((output, _)) => (output, "RuntimeError"),
+            Either::Left((output, _)) => {
+                let kind = output.raised.unwrap_or("RuntimeError");
+                (output, kind)
+            }
             Either::Right(_) => {
                 let message = format!("`{}` was not done after {} ms", tool.spec().name, limit.as_millis());
                 (ToolOutput::error(message), "TimeoutError")

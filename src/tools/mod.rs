@@ -79,6 +79,8 @@ pub struct ToolOutput {
     pub next: Vec<Activation>,
     /// Why the model of an execution is to look at the value before anything else happens, where it is.
     pub(crate) think: Option<String>,
+    /// The builtin exception that the failure is, where it is one: generated code catches it by that name.
+    pub(crate) raised: Option<&'static str>,
     /// The tool has not run: its arguments do not fit.
     pub(crate) refused: bool,
     /// The call that the user's yes has let run, where this is its result.
@@ -106,7 +108,15 @@ pub(crate) struct Confirmed {
 impl ToolOutput {
     /// A result.
     pub fn of(value: impl Into<Value>) -> Self {
-        Self { value: value.into(), is_error: false, next: Vec::new(), think: None, refused: false, confirmed: None }
+        Self {
+            value: value.into(),
+            is_error: false,
+            next: Vec::new(),
+            think: None,
+            raised: None,
+            refused: false,
+            confirmed: None,
+        }
     }
 
     /// A result that the model of an execution is to look at before anything else happens. In a turn it is a result as any other.
@@ -117,6 +127,11 @@ impl ToolOutput {
     /// The account of a failure.
     pub fn error(message: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::of(message.into()) }
+    }
+
+    /// The account of a failure that is a builtin exception of Python's.
+    pub(crate) fn raised(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { raised: Some(kind), ..Self::error(message) }
     }
 
     /// The result as the model reads it, and as hooks see it: a text as it is, else the text of the JSON document.

@@ -73,8 +73,10 @@ def test_the_model_is_told_what_a_function_takes_and_gives() -> None:
     ("call", "told"),
     [
         ("add(one='x')", "one"),
-        ("fails()", "LookupError: nothing there"),
+        ("fails()", "nothing there"),
+        ("sold_out()", "SoldOut: no tea"),
         ("gives()", "The result of the tool `gives` is a `object` that is not JSON"),
+        ("counts()", "It gave a value that at `[1]` is an integer beyond 64 bits"),
     ],
 )
 def test_what_goes_wrong_in_a_tool_is_raised_in_the_code(call: str, told: str) -> None:
@@ -82,12 +84,25 @@ def test_what_goes_wrong_in_a_tool_is_raised_in_the_code(call: str, told: str) -
         """Fails."""
         raise LookupError("nothing there")
 
+    def sold_out() -> None:
+        """Fails in its own way."""
+
+        class SoldOut(Exception):
+            pass
+
+        raise SoldOut("no tea")
+
     def gives() -> Any:
         """Gives what is no JSON."""
         return object()
 
-    code = f'try:\n    await {call}\nexcept Exception as error:\n    exit("answer", str(error))'
-    result = asyncio.run(played(code, tools=[add, fails, gives]))
+    def counts() -> list[int]:
+        """Gives what is too large."""
+        return [1, 1 << 70]
+
+    kind = "LookupError" if call == "fails()" else "Exception"
+    code = f'try:\n    await {call}\nexcept {kind} as error:\n    exit("answer", str(error))'
+    result = asyncio.run(played(code, tools=[add, fails, sold_out, gives, counts]))
     assert told in result.output
 
 
@@ -96,9 +111,9 @@ def test_a_tool_that_hangs_has_failed_when_its_time_is_over() -> None:
         """Hangs."""
         await asyncio.sleep(30)
 
-    code = 'try:\n    await hangs()\nexcept Exception as error:\n    exit("answer", str(error))'
+    code = 'try:\n    await hangs()\nexcept TimeoutError as error:\n    exit("answer", str(error))'
     result = asyncio.run(played(code, tools=[hangs], tool_timeout=0.1))
-    assert result.output == "TimeoutError: `hangs` was not done after 100 ms"
+    assert result.output == "`hangs` was not done after 100 ms"
 
 
 def test_a_think_signal_of_a_tool_is_a_result_that_the_model_looks_at() -> None:
