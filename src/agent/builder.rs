@@ -251,7 +251,9 @@ impl HookEngineBuilder {
             None => modules,
         };
         match self.isolation.or(settings.isolation).unwrap_or_default() {
-            Isolation::Process if modules.tools().is_empty() => self.load_apart(root, warnings),
+            Isolation::Process if modules.tools().is_empty() && self.execution.is_none() => {
+                self.load_apart(root, warnings)
+            }
             Isolation::Process => Err(Error::ToolsApart(root.to_owned())),
             Isolation::Thread => self.load_here(root, modules, warnings),
         }

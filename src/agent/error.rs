@@ -104,9 +104,9 @@ pub enum Error {
     /// A file of the configuration cannot be read.
     #[error(transparent)]
     Config(#[from] super::config::ConfigError),
-    /// The agent has tools, and its hooks are to run in a process of their own.
+    /// The agent has tools, or hooks of an execution, and its hooks are to run in a process of their own.
     #[error(
-        "The agent in `{}` has tools of its own, which run on threads only\n  hint: take `isolation = \"process\"` out of its settings",
+        "The agent in `{}` has tools of its own, or hooks of an execution, which run on threads only\n  hint: take `isolation = \"process\"` out of its settings",
         .0.display()
     )]
     ToolsApart(PathBuf),

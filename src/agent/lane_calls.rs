@@ -51,7 +51,11 @@ impl Lanes {
     pub(super) async fn asked(&self, handler: &Arc<Registered<PyHandler>>, payload: ToolCallPayload) -> Answer {
         let (tell, told) = oneshot::channel();
         let _withdrawing = Withdrawing(self.ask(handler, payload, move |answer| drop(tell.send(answer))));
-        told.await.unwrap_or(Answer::Failure(FailureCause::Lost))
+        match told.await {
+            Ok(Answer::Failure(cause)) => Answer::Failure(of_value(cause)),
+            Ok(answer) => answer,
+            Err(_) => Answer::Failure(FailureCause::Lost),
+        }
     }
 
     /// Calls a tool in the turn, or the execution, of `context`.
@@ -96,9 +100,22 @@ impl Lanes {
             Answer::Changed(AnyPayload::ToolCall(payload)) => Ok(payload.arguments),
             Answer::Changed(_) | Answer::Dropped | Answer::Withdrawn => Err(NoResult::Failed(FailureCause::Lost)),
             Answer::Signal(signal) => Err(NoResult::Signalled(signal)),
-            Answer::Failure(cause) => Err(NoResult::Failed(cause)),
+            Answer::Failure(cause) => Err(NoResult::Failed(of_value(cause))),
         }
     }
+}
+
+/// What is wrong with a value that was given, without the payload that it was carried in.
+fn of_value(cause: FailureCause) -> FailureCause {
+    const CARRIED: &str = "It returned a `ToolCallPayload` in which `arguments.";
+    let FailureCause::InvalidResult { message } = &cause else { return cause };
+    let Some((place, wrong)) = message.strip_prefix(CARRIED).and_then(|rest| rest.split_once('`')) else {
+        return cause;
+    };
+    // The name under which it was carried comes first.
+    let inside = place.find(['.', '[']).map(|at| place[at..].trim_start_matches('.'));
+    let place = inside.map(|inside| format!(" at `{inside}`")).unwrap_or_default();
+    FailureCause::InvalidResult { message: format!("It gave a value that{place}{wrong}") }
 }
 
 /// Why a call of a tool gives no result.
@@ -147,5 +164,25 @@ impl std::fmt::Debug for Lanes {
             Self::Caller(_) => "Caller",
         };
         out.write_str(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_told_without_what_carried_it() {
+        let invalid = |message: &str| FailureCause::InvalidResult { message: message.to_owned() };
+        let carried = |rest: &str| invalid(&format!("It returned a `ToolCallPayload` in which `arguments.{rest}"));
+        for (cause, expected) in [
+            (carried("llm_response` is nan"), invalid("It gave a value that is nan")),
+            (carried("given[0].total` is nan"), invalid("It gave a value that at `[0].total` is nan")),
+            (carried("given.total` is nan"), invalid("It gave a value that at `total` is nan")),
+            (invalid("It returned a `str`"), invalid("It returned a `str`")),
+            (FailureCause::Lost, FailureCause::Lost),
+        ] {
+            assert_eq!(of_value(cause), expected);
+        }
     }
 }
