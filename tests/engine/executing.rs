@@ -64,8 +64,8 @@ async def on_iteration_end(iteration, controller):
 ",
     )]);
     let (hooks, controller) = (engine.execution_hooks(), Controller::new());
-    let code = Some("work()".to_owned());
-    let iteration = Iteration { number: 3, code, ..Iteration::default() };
+    let mut iteration = Iteration::default();
+    (iteration.number, iteration.code) = (3, Some("work()".to_owned()));
     let change = hooks.on_iteration_start(&iteration, &controller, &json!({"user": "ada"})).await.unwrap();
     let Value::Object(variables) = json!({"number": 3, "user": "ada"}) else { panic!("an object") };
     assert_eq!(change, Some(IterationChange { variables: Some(variables), ..IterationChange::default() }));

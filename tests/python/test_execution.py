@@ -203,6 +203,29 @@ def test_to_cancel_who_waits_cancels_the_tool_that_runs() -> None:
     asyncio.run(main())
 
 
+def test_to_cancel_who_waits_interrupts_a_function_on_its_thread() -> None:
+    begun, interrupted = threading.Event(), threading.Event()
+
+    def spin() -> None:
+        """Spins."""
+        begun.set()
+        try:
+            while True:
+                pass
+        finally:
+            interrupted.set()
+
+    async def main() -> None:
+        task = asyncio.ensure_future(played("await spin()", tools=[spin]))
+        await asyncio.to_thread(begun.wait, 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert interrupted.wait(5)
+
+
 def test_a_controller_of_the_callers_aborts_from_any_thread() -> None:
     controller = Controller()
 
@@ -290,6 +313,22 @@ def test_the_caller_hears_events_as_they_happen() -> None:
     assert events[0] == "iteration_started"
     assert events[-2:] == ["iteration_ended", "finished"]
     assert events.count("traced") == 3
+
+
+def test_what_hears_events_is_awaited_and_what_it_raises_ends_the_execution() -> None:
+    heard: list[str] = []
+
+    async def hear(event: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        heard.append(event["event"])
+
+    async def fail(event: dict[str, Any]) -> None:
+        raise RuntimeError(f"no place for {event['event']}")
+
+    asyncio.run(played(EXIT, on_event=hear))
+    assert heard[-1] == "finished"
+    with pytest.raises(RuntimeError, match="no place for iteration_started"):
+        asyncio.run(played(EXIT, on_event=fail))
 
 
 def test_the_hooks_of_an_agent_stand_around_model_and_tool_calls(tmp_path: Path) -> None:

@@ -222,6 +222,21 @@ def test_an_async_hook_that_hangs_has_failed_when_its_time_is_over() -> None:
     assert cancelled.is_set()
 
 
+def test_a_hook_that_hangs_before_a_tool_keeps_the_tool_from_running() -> None:
+    ran: list[str] = []
+
+    async def write() -> None:
+        """Writes."""
+        ran.append("write")
+
+    async def hang() -> None:
+        await asyncio.sleep(30)
+
+    code = 'try:\n    await write()\nexcept Exception as error:\n    exit("answer", str(error))'
+    result = asyncio.run(played(code, tools=[write], hooks={"on_before_tool": hang}, hook_timeout=0.1))
+    assert (result.output, ran) == ("on_before_tool: it was not done after 100 ms", [])
+
+
 def test_a_function_that_spins_is_interrupted_when_its_time_is_over() -> None:
     interrupted = threading.Event()
 
