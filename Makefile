@@ -25,7 +25,7 @@ ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'not test(/^(command|exa
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.ready ## Play recorded conversations through two of the examples, then talk to two agents and an app
+demo: $(VENV)/.ready ## Play recorded conversations through two of the examples, then talk to two agents and an app, and run an execution
 	@cargo build --quiet
 	@for example in mask-private-data guard-tool-calls; do \
 	    echo; echo "tenterhook run hooks-examples/$$example --input hooks-examples/$$example/conversations.jsonl --diff"; echo; \
@@ -44,6 +44,8 @@ demo: $(VENV)/.ready ## Play recorded conversations through two of the examples,
 	@echo; echo "tenterhook chat hooks-examples/memory-app/app.json --trace"; echo
 	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
 	target/debug/tenterhook chat hooks-examples/memory-app/app.json --trace < hooks-examples/memory-app/messages.txt
+	@echo; echo "tenterhook execute hooks-examples/execution-check-input"; echo
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); target/debug/tenterhook execute hooks-examples/execution-check-input
 
 test: test-rust test-python ## Build and pass all tests: Rust, then pytest against the built wheel
 

@@ -37,3 +37,37 @@ fn the_airline_desk_gives_its_golden_transcript() {
     let checked = tenterhook().arg("check").arg(&agent).output().unwrap();
     assert_eq!(String::from_utf8(checked.stdout).unwrap(), "");
 }
+
+/// What an execution shows, without the times.
+fn executed(project: &Path) -> String {
+    let done = tenterhook().arg("execute").arg(project).output().unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    let logged: Vec<_> = told.lines().filter(|line| line.starts_with("WARNING shop")).collect();
+    let shown = String::from_utf8(done.stdout).unwrap();
+    let time = |line: &str| match line.rsplit_once(" (") {
+        Some((before, time)) if time.ends_with(" ms)") => before.to_owned(),
+        _ => line.to_owned(),
+    };
+    let shown: Vec<_> = shown.lines().map(time).collect();
+    format!("{}\n--- log\n{}\n--- exit code {:?}\n", shown.join("\n"), logged.join("\n"), done.status.code().unwrap())
+}
+
+#[test]
+fn every_execution_gives_its_golden_tree() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks-examples");
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("execution.yml").is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 6, "{names:?}");
+    for name in names {
+        let project = folder.join(&name);
+        assert!(project.join("README.md").is_file(), "{name} has no README.md");
+        insta::assert_snapshot!(name.as_str(), executed(&project));
+        let checked = tenterhook().arg("check").arg(&project).output().unwrap();
+        assert_eq!(String::from_utf8(checked.stdout).unwrap(), "", "{name}");
+    }
+}

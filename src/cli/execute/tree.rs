@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_execution_is_a_tree_whose_lines_stay_short() {
-        let call = |success| Traced::ToolCall {
+        let call = |success: bool| Traced::ToolCall {
             tool_name: "search".into(),
             tool_call_id: "tcall_1".into(),
             native_call_id: None,
