@@ -66,8 +66,8 @@ pub use hooks::{
     ToolResultPayload, TraceFrame, TurnFinishedPayload, TurnStartedPayload, TurnStatus,
 };
 pub use providers::{
-    Chunking, McpError, McpServerConfig, McpServers, McpTransport, OpenAiModel, OpenAiSettings, RecordedConversation,
-    References, SettingsError, SqliteError, SqliteStore,
+    Chunking, HttpAuthorization, McpError, McpServerConfig, McpServers, McpTransport, OpenAiModel, OpenAiSettings,
+    RecordedConversation, References, RestError, SettingsError, SqliteError, SqliteStore,
 };
 pub use python::Error as PythonError;
 pub use quickapp::{AppHookStatistics, QuickApp, RequestEvent, RequestInput, RequestStatus, RequestStream};

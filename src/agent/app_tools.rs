@@ -1,6 +1,7 @@
-//! The tools of a Quick App: those of servers, by names that tell their set, and Python tools beside the manifest.
+//! The tools of a Quick App: those of servers and requests over HTTP, by names that tell their set, deployments, and Python tools beside the
+//! manifest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::engine::HookEngine;
@@ -14,6 +15,8 @@ use crate::tools::{Tool, ToolSpec};
 pub(super) struct AppSource {
     pub(super) sets: Vec<(ToolSet, Arc<FallbackConfiguration>)>,
     pub(super) servers: McpServers,
+    /// Tools that are made of what the manifest says, by their set.
+    pub(super) made: HashMap<String, Vec<Arc<dyn Tool>>>,
     /// What runs Python tools, where the app has any.
     pub(super) engine: Option<Arc<HookEngine>>,
 }
@@ -27,6 +30,8 @@ impl AppSource {
             let wanted = match &set.kind {
                 ToolSetKind::Mcp => set.allowed_tools.as_deref().unwrap_or_default(),
                 ToolSetKind::Internal(tools) => tools,
+                // They are what the manifest says.
+                ToolSetKind::Rest(_) | ToolSetKind::Deployments(_) => &[],
             };
             let hidden = set.hidden_from_model.iter().filter(|name| !wanted.contains(name));
             for name in wanted.iter().chain(hidden).filter(|name| !names.contains(name)) {
@@ -50,6 +55,10 @@ impl AppSource {
                 let named = |name: String| Some((name.clone(), self.servers.tool(&set.name, &name)?));
                 self.servers.names(&set.name).into_iter().filter_map(named).collect()
             }
+            ToolSetKind::Rest(_) | ToolSetKind::Deployments(_) => {
+                let tools = self.made.get(&set.name).into_iter().flatten();
+                tools.map(|tool| (tool.spec().name.clone(), Arc::clone(tool))).collect()
+            }
             ToolSetKind::Internal(wanted) => {
                 let tools = self.engine.as_ref().map(root_tools).unwrap_or_default();
                 let named = |tool: Arc<dyn Tool>| (tool.spec().name.clone(), tool);
@@ -68,7 +77,7 @@ impl ToolSource for AppSource {
                 if allowed.is_some_and(|allowed| !allowed.contains(&name)) {
                     continue;
                 }
-                let prefix = (set.kind == ToolSetKind::Mcp).then_some(set.name.as_str());
+                let prefix = set.kind.is_prefixed().then_some(set.name.as_str());
                 let known = function_name(prefix, &name);
                 if !names.insert(known.clone()) {
                     tracing::warn!(target: LOAD, "Two tools have the name `{known}`: the first is used");

@@ -10,6 +10,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use super::answering::model_of;
 use super::app_tools::AppSource;
 use super::builder::HookEngineBuilder;
+use super::calling::made;
 use super::config::{self, Manifest};
 use super::discovery;
 use super::engine::HookEngine;
@@ -98,7 +99,7 @@ impl AppLoader {
         let variables = |name: &str| std::env::var(name).ok();
         let (manifest, mut warnings) = config::load_manifest(&self.manifest, &variables, None)?;
         refuse(&self.manifest, &mut warnings)?;
-        let Some(Manifest { app, model, servers }) = manifest else {
+        let Some(Manifest { app, model, servers, rest, deployments }) = manifest else {
             unreachable!("a manifest without a value has an error")
         };
         let has_templates = app.hooks.iter().any(|hook| hook.is_template);
@@ -128,7 +129,7 @@ impl AppLoader {
         let all = |server| McpServerConfig { all_tools: true, ..reached(server) };
         let servers = McpServers::connect_blocking(servers.iter().map(all).collect(), Vec::new())?;
         let sets = app.tool_sets.iter().map(|set| (set.clone(), Arc::new(set.fallback.clone()))).collect();
-        let source = AppSource { sets, servers, engine: hooks.clone() };
+        let source = AppSource { sets, servers, made: made(rest, deployments)?, engine: hooks.clone() };
         warnings.extend(source.missing(&app).into_iter().map(|message| Diagnostic {
             rule: "unknown-tool".into(),
             severity: Severity::Warning,

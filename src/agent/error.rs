@@ -101,6 +101,9 @@ pub enum Error {
     /// A server that skills import tools from is not there, or does not have them.
     #[error(transparent)]
     Server(#[from] crate::providers::McpError),
+    /// The tools of a set that are requests over HTTP cannot be called.
+    #[error(transparent)]
+    Rest(#[from] crate::providers::RestError),
     /// A file of the configuration cannot be read.
     #[error(transparent)]
     Config(#[from] super::config::ConfigError),

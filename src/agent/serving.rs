@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::config::{AgentConfig, Reached, ServerConfig};
+use super::config::{AgentConfig, Authorization, Reached, ServerConfig};
 use super::error::Error;
-use crate::providers::{McpServerConfig, McpServers, McpTransport};
+use crate::providers::{HttpAuthorization, McpServerConfig, McpServers, McpTransport};
 use crate::skill::Import;
 use crate::tools::Tool;
 
@@ -49,10 +49,12 @@ pub(super) fn serving(config: &AgentConfig) -> Result<Served, Error> {
     Ok(Served { servers, imports })
 }
 
+/// A server as it is connected to.
 pub(super) fn reached(server: &ServerConfig) -> McpServerConfig {
     let transport = match &server.reached {
-        Reached::Http { url, token } => {
-            McpTransport::Http { url: url.clone(), token: token.as_ref().map(|token| token.reveal().to_owned()) }
+        Reached::Http { url, authorization, sse } => {
+            let (url, authorization) = (url.clone(), authorization.as_ref().map(sent));
+            if *sse { McpTransport::Sse { url, authorization } } else { McpTransport::Http { url, authorization } }
         }
         Reached::Program { command, env, folder } => McpTransport::Stdio {
             command: command.first().cloned().unwrap_or_default(),
@@ -61,5 +63,22 @@ pub(super) fn reached(server: &ServerConfig) -> McpServerConfig {
             cwd: Some(folder.clone()),
         },
     };
-    McpServerConfig { tool_timeout: server.tool_timeout, ..McpServerConfig::new(&server.name, transport) }
+    McpServerConfig {
+        tool_timeout: server.tool_timeout,
+        secrets: server.hidden.iter().map(|secret| secret.reveal().to_owned()).collect(),
+        ..McpServerConfig::new(&server.name, transport)
+    }
+}
+
+/// What a server wants to see, as it is sent.
+pub(super) fn sent(authorization: &Authorization) -> HttpAuthorization {
+    match authorization {
+        Authorization::Bearer(token) => HttpAuthorization::Bearer(token.reveal().to_owned()),
+        Authorization::Key { name, key } => {
+            HttpAuthorization::Header { name: name.clone(), value: key.reveal().to_owned() }
+        }
+        Authorization::Basic { username, password } => {
+            HttpAuthorization::Basic { username: username.clone(), password: password.reveal().to_owned() }
+        }
+    }
 }

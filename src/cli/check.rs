@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::points::bare_table;
 use super::{Global, Status, logging, say};
-use crate::agent::{Error, Settings, StaticCheck, check_path};
+use crate::agent::{Error, Settings, StaticCheck, check_connected, check_path, is_manifest};
 use crate::check::{self, RULES, parse_version};
 use crate::diagnostic::{Diagnostic, Rendering, Severity, render};
 use crate::python;
@@ -38,6 +38,9 @@ pub(super) struct CheckArgs {
     /// Also import the modules, as a load does, and tell what that finds
     #[arg(long)]
     import: bool,
+    /// Also ask the servers of a Quick App for their tools, and tell what the manifest names of them that is not there
+    #[arg(long, conflicts_with = "watch")]
+    connect: bool,
     /// Count the problems by rule
     #[arg(long)]
     statistics: bool,
@@ -73,6 +76,14 @@ pub(super) fn run(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Stat
     for name in arguments.select.iter().chain(&arguments.ignore) {
         known(name)?;
     }
+    if arguments.connect {
+        let other = arguments.paths.iter().find(|path| !is_manifest(path));
+        anyhow::ensure!(
+            other.is_none(),
+            "`{}` is no manifest of a Quick App\n  hint: leave out `--connect`, which asks the servers of manifests",
+            other.map(|path| path.display().to_string()).unwrap_or_default()
+        );
+    }
     if arguments.watch {
         anyhow::ensure!(
             !arguments.paths.iter().any(|path| path == Path::new("-")),
@@ -95,6 +106,8 @@ fn once(arguments: &CheckArgs, global: &Global) -> anyhow::Result<Status> {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("Stdin cannot be read")?;
             check::check_text(Path::new("<stdin>"), stdin.insert(text).clone(), &made_for)
+        } else if arguments.connect {
+            check_connected(path, &made_for, global.python.as_deref())?
         } else {
             check_path(path, &made_for, global.python.as_deref())?
         };

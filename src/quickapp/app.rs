@@ -83,6 +83,10 @@ pub(crate) struct ToolSet {
 pub(crate) enum ToolSetKind {
     /// A server that speaks the Model Context Protocol, by its name among those that the caller connects to.
     Mcp,
+    /// Requests over HTTP; these, by their names in the set.
+    Rest(Vec<String>),
+    /// Models that are asked; these, by their names.
+    Deployments(Vec<String>),
     /// Python tools beside the manifest; these, by their names.
     Internal(Vec<String>),
 }
@@ -94,6 +98,13 @@ impl HookEvent {
             Self::RequestStart { .. } => "on_request_start",
             Self::Completion => "on_completion",
         }
+    }
+}
+
+impl ToolSetKind {
+    /// Whether the set's name stands before those of its tools.
+    pub(crate) fn is_prefixed(&self) -> bool {
+        matches!(self, Self::Mcp | Self::Rest(_))
     }
 }
 

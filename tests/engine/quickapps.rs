@@ -209,3 +209,89 @@ async fn a_message_that_the_incoming_hook_rejects_is_taken_out_and_nothing_is_as
     let (status, messages) = masked(&[("user", "4111"), ("user", "no"), ("user", "And 4111?")]).await;
     assert_eq!((status, messages), (RequestStatus::Rejected, vec!["[card]".to_owned(), "And 4111?".to_owned()]));
 }
+
+/// What a command says of the app of a folder: its exit code, and both outputs without the folder's name.
+fn command(folder: &tempfile::TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let done = tenterhook().current_dir(folder.path()).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn a_check_that_connects_tells_what_the_servers_do_not_have() {
+    let bad = json!({"command": [environment().join("bin/python"), "bad.py"]});
+    let set = |name: &str, info: &Value| json!({"type": "mcp", "name": name, "mcp_server_info": info});
+    let mut memory = set("bad", &bad);
+    memory["allowed_tools"] = json!(["well", "wll"]);
+    let gone = set("gone", &json!({"url": "http://127.0.0.1:1/mcp"}));
+    let hooks = json!([
+        calls("on_completion", "bad", "well", 1),
+        calls("on_completion", "other", "wel", 1),
+        calls("on_completion", "gone", "x", 1),
+    ]);
+    let manifest = json!({"tool_sets": [memory, set("other", &bad), gone], "hooks": hooks}).to_string();
+    let folder = folder(&[("app.json", manifest.as_str()), ("bad.py", BAD_SERVER)]);
+    let concise = ["check", "app.json", "--output-format", "concise"];
+    assert_eq!(command(&folder, &concise), (Some(0), String::new(), "No problems found\n".into()));
+    let (code, told, _) = command(&folder, &[&concise[..], &["--connect"]].concat());
+    let told: Vec<_> = told.lines().map(|line| line.splitn(4, ':').nth(3).unwrap().trim()).collect();
+    assert_eq!(
+        (code, told),
+        (
+            Some(1),
+            vec![
+                "warning[unknown-tool]: The server of the tool set `bad` has no tool `wll`",
+                "error[unreachable-server]: The MCP server `gone` cannot be reached at `http://127.0.0.1:1/mcp`: Connection refused \
+                 (os error 111)",
+                "error[unknown-tool]: tool 'other_wel' not found in initialized tools",
+            ]
+        )
+    );
+    let (code, _, told) = command(&folder, &["check", ".", "--connect"]);
+    assert_eq!(
+        (code, &*told),
+        (
+            Some(2),
+            "error: `.` is no manifest of a Quick App\n  hint: leave out `--connect`, which asks the servers of manifests\n"
+        )
+    );
+}
+
+#[test]
+fn a_manifest_that_is_not_there_is_told_as_one() {
+    let folder = folder(&[("app.JSON", "[]")]);
+    let (code, _, told) = command(&folder, &["chat", "other.yml"]);
+    assert_eq!(
+        (code, &*told),
+        (Some(2), "error: `other.yml` cannot be read: No such file or directory (os error 2)\n")
+    );
+    let (code, _, told) = command(&folder, &["chat", "app.JSON"]);
+    assert!(code == Some(2) && told.contains("expected a mapping"), "{told}");
+}
+
+#[test]
+fn a_line_that_is_no_conversation_costs_itself_alone_and_blank_ones_do_not_count() {
+    let manifest = json!({"model": {"provider": "scripted", "script": "script.yml"}}).to_string();
+    let folder =
+        folder(&[("app.json", manifest.as_str()), ("script.yml", "in_order:\n  - {text: One.}\n  - {text: Two.}\n")]);
+    let line = |text: &str| json!({"messages": [{"role": "user", "content": text}]}).to_string();
+    let lines = [b"\n\xff\n \n", line("a").as_bytes(), b"\n\n", line("b").as_bytes(), b"\n"].concat();
+    std::fs::write(folder.path().join("talks.jsonl"), lines).unwrap();
+    let run = ["run", "app.json", "--input", "talks.jsonl"];
+    let (code, heard, told) = command(&folder, &[&run[..], &["--limit", "2"]].concat());
+    let answers: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (code, answers.len(), &answers[0]["line"], &answers[0]["messages"][1]["content"]),
+        (Some(1), 1, &json!(4), &json!("One."))
+    );
+    assert!(told.starts_with("error: talks.jsonl:2: The line is not UTF-8: invalid utf-8"), "{told}");
+    for flags in [&["--jobs", "2"][..], &["--diff"]] {
+        let (code, heard, told) = command(&folder, &[&run[..], flags].concat());
+        let flag = flags[0];
+        let expected = format!(
+            "error: `{flag}` is for recorded conversations of an agent: an app answers one conversation after another\n  hint: leave out \
+             `{flag}`\n"
+        );
+        assert_eq!((code, heard, told), (Some(2), String::new(), expected));
+    }
+}

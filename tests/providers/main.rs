@@ -6,4 +6,6 @@ mod hanging;
 mod mcp;
 mod openai;
 mod server;
+mod sse;
+mod tool_sets;
 mod turning;

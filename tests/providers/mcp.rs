@@ -29,7 +29,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers/mcp_server.py")
 }
 
-struct Turn;
+pub(crate) struct Turn;
 
 impl ToolContext for Turn {
     fn sender_id(&self) -> &'static str {
@@ -46,20 +46,23 @@ impl ToolContext for Turn {
 }
 
 /// A server over HTTP. It ends with whoever holds it, or with the tests.
-struct Http {
+pub(crate) struct Http {
     child: Child,
     address: SocketAddr,
     records: Records,
+    /// Whether it has the transport of before 2025.
+    is_sse: bool,
 }
 
 /// Servers that no test changes, with the flags that they are started with: starting one takes a second and a half.
 static PLAIN: LazyLock<Http> = LazyLock::new(|| Http::start(&[]));
+static OF_BEFORE: LazyLock<Http> = LazyLock::new(|| Http::start(&["--sse"]));
 static WITHOUT_EVENTS: LazyLock<Http> = LazyLock::new(|| Http::start(&["--json"]));
 static WITH_TOKEN: LazyLock<Http> = LazyLock::new(|| Http::start(&["--token", "secret-1"]));
 
 impl Http {
     /// Each has a host of its own, so that none gets the port of another that is started again.
-    fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         static LAST: AtomicU8 = AtomicU8::new(1);
         let [.., high, low] = std::process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, high, low, LAST.fetch_add(1, Ordering::Relaxed));
@@ -73,7 +76,8 @@ impl Http {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, address: (address.ip(), line.trim().parse::<u16>().unwrap()).into(), records }
+        let address = (address.ip(), line.trim().parse::<u16>().unwrap()).into();
+        Self { child, address, records, is_sse: flags.contains(&"--sse") }
     }
 
     /// The same server, started again.
@@ -83,12 +87,22 @@ impl Http {
         Self::start_at(address, flags, records)
     }
 
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        self.origin() + if self.is_sse { "/sse" } else { "/mcp" }
     }
 
     fn config(&self, name: &str) -> McpServerConfig {
-        McpServerConfig::http(name, self.url(), None)
+        let (url, authorization) = (self.url(), None);
+        let transport = if self.is_sse {
+            McpTransport::Sse { url, authorization }
+        } else {
+            McpTransport::Http { url, authorization }
+        };
+        McpServerConfig::new(name, transport)
     }
 
     fn with_token(&self, token: Option<&str>) -> McpServerConfig {
@@ -137,27 +151,28 @@ fn recording(name: &str, records: &Records) -> McpServerConfig {
     stdio(name, &["--record", records.path().to_str().unwrap()])
 }
 
-/// Three ways to the same tools, by the names of their servers.
-const WAYS: [&str; 3] = ["events", "json", "stdio"];
+/// Ways to the same tools, by the names of their servers.
+const WAYS: [&str; 4] = ["events", "json", "sse", "stdio"];
 
 struct Ways {
     servers: McpServers,
-    records: [Records; 3],
+    records: [Records; 4],
 }
 
 static WAYS_TO: LazyLock<Ways> = LazyLock::new(|| {
-    let records = [PLAIN.records.clone(), WITHOUT_EVENTS.records.clone(), Records::default()];
-    let mut process = recording("stdio", &records[2]);
+    let of = |server: &Http| server.records.clone();
+    let records = [of(&PLAIN), of(&WITHOUT_EVENTS), of(&OF_BEFORE), Records::default()];
+    let mut process = recording("stdio", &records[3]);
     let McpTransport::Stdio { env, .. } = &mut process.transport else { unreachable!() };
     env.push(("BANK_KEY".into(), "secret-1".into()));
-    let configs = [PLAIN.config("events"), WITHOUT_EVENTS.config("json"), process];
+    let configs = [PLAIN.config("events"), WITHOUT_EVENTS.config("json"), OF_BEFORE.config("sse"), process];
     let names = ["echo", "parts", "document", "fails", "slow", "huge", "environment"];
     let wanted: Vec<_> = WAYS.iter().flat_map(|&way| names.map(|name| (way, name))).collect();
     Ways { servers: connect(&configs, &wanted), records }
 });
 
 /// What a tool gives, whichever way it is called.
-fn each_way(tool: &str, arguments: &Value) -> [ToolOutput; 3] {
+fn each_way(tool: &str, arguments: &Value) -> [ToolOutput; 4] {
     WAYS.map(|way| call(&WAYS_TO.servers, way, tool, arguments.clone()))
 }
 
@@ -167,6 +182,11 @@ fn connect(configs: &[McpServerConfig], wanted: &[(&str, &str)]) -> McpServers {
 
 fn refusal(configs: &[McpServerConfig], wanted: &[(&str, &str)]) -> String {
     block_on(McpServers::connect(configs, wanted)).unwrap_err().to_string()
+}
+
+/// Why one server is not connected to.
+pub(crate) fn refused(config: McpServerConfig) -> String {
+    refusal(&[config], &[])
 }
 
 fn object(value: Value) -> Object {
@@ -296,16 +316,18 @@ fn call_of(servers: &McpServers, of: &str) -> ToolOutput {
 
 #[test]
 fn an_http_server_that_dies_takes_its_call_and_comes_back() {
-    let server = Http::start(&[]);
-    let servers = connect(&[server.config("bank")], &[("bank", "dies"), ("bank", "echo")]);
-    assert_eq!(call(&servers, "bank", "dies", json!({})), ToolOutput::error("`dies` failed"));
-    assert_eq!(server.records.count("dies began"), 1);
-    let not_there = ToolOutput::error("`echo` failed: the server is not there");
-    assert_eq!(call(&servers, "bank", "echo", json!({"text": "1"})), not_there);
-    let server = server.again(&[]);
-    wait_until("the server", || call_of(&servers, "bank") != not_there);
-    assert_eq!(call(&servers, "bank", "echo", json!({"text": "2"})), ToolOutput::of("2"));
-    assert_eq!(server.records.count("dies began"), 1);
+    for flags in [&[][..], &["--sse"]] {
+        let server = Http::start(flags);
+        let servers = connect(&[server.config("bank")], &[("bank", "dies"), ("bank", "echo")]);
+        assert_eq!(call(&servers, "bank", "dies", json!({})), ToolOutput::error("`dies` failed"));
+        assert_eq!(server.records.count("dies began"), 1);
+        let not_there = ToolOutput::error("`echo` failed: the server is not there");
+        assert_eq!(call(&servers, "bank", "echo", json!({"text": "1"})), not_there);
+        let server = server.again(flags);
+        wait_until("the server", || call_of(&servers, "bank") != not_there);
+        assert_eq!(call(&servers, "bank", "echo", json!({"text": "2"})), ToolOutput::of("2"));
+        assert_eq!(server.records.count("dies began"), 1);
+    }
 }
 
 #[test]
@@ -376,8 +398,8 @@ fn hanging_up(address: SocketAddr) -> Arc<AtomicU8> {
 
 #[test]
 fn a_changed_list_is_read_again() {
-    let server = Http::start(&[]);
-    for config in [server.config("bank"), stdio("bank", &[])] {
+    let (server, before) = (Http::start(&[]), Http::start(&["--sse"]));
+    for config in [server.config("bank"), before.config("bank"), stdio("bank", &[])] {
         let servers = connect(&[config], &[("bank", "changes"), ("bank", "echo"), ("bank", "parts")]);
         let before = servers.tool("bank", "echo").unwrap();
         assert_eq!(call(&servers, "bank", "changes", json!({})), ToolOutput::of("changed"));

@@ -135,7 +135,7 @@ def begets() -> str:
 
 
 class Guarded:
-    """Lets in who has the token, and everybody where there is none."""
+    """Lets in who has the token or the key, and everybody where there is none."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -145,8 +145,10 @@ class Guarded:
         if scope["type"] == "http":
             if scope["method"] == "DELETE":
                 record("DELETE")
-            given = dict(scope["headers"]).get(b"authorization")
-            if options.token and given != f"Bearer {options.token}".encode():
+            headers = dict(scope["headers"])
+            given = headers.get(b"authorization")
+            has_key = not options.key or headers.get(b"api-key") == options.key.encode()
+            if (options.token and given != f"Bearer {options.token}".encode()) or not has_key:
                 status = 403 if given == b"Bearer weak" else 401
                 headers = [(b"content-type", b"text/plain")]
                 if given is None:
@@ -159,7 +161,13 @@ class Guarded:
 
 def serve() -> None:
     """Serves over HTTP; the first line on standard output is the port."""
-    app = Guarded(server.streamable_http_app(json_response=options.json, host=options.host))
+    if options.sse:
+        app = Guarded(server.sse_app(host=options.host))
+    else:
+        path = options.path or "/mcp"
+        app = Guarded(
+            server.streamable_http_app(json_response=options.json, host=options.host, streamable_http_path=path)
+        )
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((options.host, options.http))
@@ -176,7 +184,10 @@ def main() -> None:
     parser.add_argument("--http", type=int, metavar="PORT")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--json", action="store_true", help="one document an answer, no events")
+    parser.add_argument("--sse", action="store_true", help="the transport of before 2025")
+    parser.add_argument("--path", help="where the endpoint is")
     parser.add_argument("--token")
+    parser.add_argument("--key", help="what the header `Api-Key` is to have")
     parser.add_argument("--record", metavar="FILE")
     parser.add_argument("--only", metavar="TOOL", help="that one tool, and `echo`")
     parser.add_argument("--says", help="what is said of `echo`")

@@ -48,12 +48,13 @@ pub(crate) use agent_file::{Prompts, SessionConfig};
 pub(crate) use answers::{recording, script};
 pub(crate) use integrations::LlmConfig;
 pub(crate) use manifest::{
-    CheckTemplates, Manifest, TemplateProblem, check_manifest, load_manifest, model_entry, quickapp_schema,
+    CheckTemplates, Connect, DeploymentConfig, Manifest, RestConfig, TemplateProblem, check_manifest, load_manifest,
+    model_entry, quickapp_schema,
 };
 pub(crate) use model::ModelConfig;
 pub(crate) use references::KnownTools;
 pub(crate) use responses::Responses;
-pub(crate) use servers::{Reached, ServerConfig};
+pub(crate) use servers::{Authorization, Reached, ServerConfig};
 pub(crate) use variables::Variables;
 
 use crate::check::ToolModule;
@@ -163,8 +164,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        #[source]
+        /// What the system said; the message has it, so it is no source.
         reason: io::Error,
     },
     /// The answers of a scripted model are not well formed.

@@ -101,6 +101,11 @@ impl Report {
         self.found.len() < MOST_COMPARED
     }
 
+    /// Whether something has been found that keeps the agent from running.
+    pub(super) fn has_errors(&self) -> bool {
+        self.found.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
     /// How much has been found.
     pub(super) fn len(&self) -> usize {
         self.found.len()

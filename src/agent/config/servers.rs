@@ -18,17 +18,21 @@ pub(crate) struct ServerConfig {
     pub(crate) reached: Reached,
     /// How long a call may take, where the server has a limit of its own.
     pub(crate) tool_timeout: Option<Duration>,
+    /// The values of variables in its address or command: no error shows them.
+    pub(crate) hidden: Vec<Secret>,
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reached {
-    /// By streamable HTTP.
+    /// By HTTP.
     Http {
         /// The address.
         url: String,
         /// What the server wants to see, where it wants anything.
-        token: Option<Secret>,
+        authorization: Option<Authorization>,
+        /// Whether it speaks the transport of before 2025, with one stream of events.
+        sse: bool,
     },
     /// As a program that is started: it is written to and read from.
     Program {
@@ -41,17 +45,38 @@ pub(crate) enum Reached {
     },
 }
 
-/// How a file names what only servers have that are reached by HTTP, and how it gives their token.
-pub(super) struct OfHttp {
-    pub(super) keys: &'static [&'static str],
-    pub(super) token: ReadToken,
+/// What a server wants to see of whoever asks it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Authorization {
+    /// A bearer token.
+    Bearer(Secret),
+    /// A header of its own, and its value.
+    Key {
+        /// The header's name.
+        name: String,
+        /// Its value.
+        key: Secret,
+    },
+    /// A user's name and password.
+    Basic {
+        /// The name.
+        username: String,
+        /// The password.
+        password: Secret,
+    },
 }
 
-/// Reads a token. The outer value is none where it is wrong.
-type ReadToken = fn(&Fields<'_>, &mut Report, &Environment<'_>) -> Option<Option<Secret>>;
+/// How a file names what only servers have that are reached by HTTP, and how it says what they want to see.
+pub(super) struct OfHttp {
+    pub(super) keys: &'static [&'static str],
+    pub(super) authorization: ReadAuthorization,
+}
+
+/// Reads what a server wants to see. The outer value is none where it is wrong.
+type ReadAuthorization = fn(&Fields<'_>, &mut Report, &Environment<'_>) -> Option<Option<Authorization>>;
 
 /// As `integrations.yml` does.
-const OF_HTTP: OfHttp = OfHttp { keys: &["url", "token", "api_key"], token };
+const OF_HTTP: OfHttp = OfHttp { keys: &["url", "token", "api_key"], authorization: token };
 
 /// Keys that only servers have which are started.
 const OF_PROGRAMS: [&str; 4] = ["command", "args", "env", "cwd"];
@@ -68,6 +93,7 @@ pub(super) fn read(
         let Some(fields) = report.fields(&item, &SERVER) else { continue };
         let limit = fields.get("tool_timeout").and_then(|limit| report.time(&limit, ("seconds", 1.0), false));
         let reached = reached(&item, &fields, report, &OF_HTTP, folder, variables);
+        let hidden = hidden(&fields, variables);
         let Some(name) = fields.require("name", report) else { continue };
         let Some(text) = report.text(&name) else { continue };
         if text.is_empty() || text.contains(|letter: char| letter == ':' || letter == '/' || letter.is_whitespace()) {
@@ -82,7 +108,7 @@ pub(super) fn read(
             continue;
         }
         seen.insert(text.clone(), name.node.place);
-        read.extend(reached.map(|reached| ServerConfig { name: text, reached, tool_timeout: limit }));
+        read.extend(reached.map(|reached| ServerConfig { name: text, reached, tool_timeout: limit, hidden }));
     }
     read
 }
@@ -124,26 +150,45 @@ fn http(
     of_http: &OfHttp,
     variables: &Environment<'_>,
 ) -> Option<Reached> {
-    let token = (of_http.token)(fields, report, variables)?;
-    let address = variables.text(url, report)?;
+    let authorization = (of_http.authorization)(fields, report, variables)?;
+    let url = address(url, "http://localhost:8000/mcp/", report, variables)?;
+    Some(Reached::Http { url, authorization, sse: false })
+}
+
+/// An HTTP address, as in `example`.
+pub(super) fn address(
+    field: &Field<'_>,
+    example: &str,
+    report: &mut Report,
+    variables: &Environment<'_>,
+) -> Option<String> {
+    let address = variables.text(field, report)?;
     let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     if host.is_some_and(|host| host.starts_with(|letter: char| letter.is_alphanumeric() || letter == '[')) {
-        return Some(Reached::Http { url: address, token });
+        return Some(address);
     }
-    let hint = "write it as in `http://localhost:8000/mcp/`".to_owned();
-    report.error("invalid-value", url.node.place, format!("`{}` is no HTTP address", url.name), hint);
+    let message = format!("`{}` is no HTTP address", field.name);
+    report.error("invalid-value", field.node.place, message, format!("write it as in `{example}`"));
     None
 }
 
+/// What no error may show of how a server is reached: keys stand in addresses and among arguments as well.
+pub(super) fn hidden(fields: &Fields<'_>, variables: &Environment<'_>) -> Vec<Secret> {
+    let keys = ["url", "command", "args", "cwd"];
+    keys.into_iter().filter_map(|key| fields.get(key)).flat_map(|field| variables.values(field.node)).collect()
+}
+
 #[expect(clippy::option_option, reason = "no token and a wrong one are two things")]
-fn token(fields: &Fields<'_>, report: &mut Report, variables: &Environment<'_>) -> Option<Option<Secret>> {
+fn token(fields: &Fields<'_>, report: &mut Report, variables: &Environment<'_>) -> Option<Option<Authorization>> {
     match (fields.get("token"), fields.get("api_key")) {
         (Some(_), Some(key)) => {
             let message = format!("`{}` stands beside `token`", key.name);
             report.error("conflicting-keys", fields.place("api_key"), message, "keep one of the two".to_owned());
             None
         }
-        (Some(token), None) | (None, Some(token)) => secret(&token, report, variables).map(Some),
+        (Some(token), None) | (None, Some(token)) => {
+            secret(&token, report, variables).map(Authorization::Bearer).map(Some)
+        }
         (None, None) => Some(None),
     }
 }
@@ -208,12 +253,17 @@ mod tests {
         );
         assert_eq!(found, Vec::<String>::new());
         let secret = |text: &str| Secret::new(text.to_owned());
-        let of = |name: &str, reached, limit: Option<u64>| ServerConfig {
+        let of = |name: &str, reached, limit: Option<u64>, hidden: &[&str]| ServerConfig {
             name: name.to_owned(),
             reached,
             tool_timeout: limit.map(Duration::from_millis),
+            hidden: hidden.iter().map(|value| secret(value)).collect(),
         };
-        let http = |url: &str, token| Reached::Http { url: url.to_owned(), token };
+        let http = |url: &str, token: Option<Secret>| Reached::Http {
+            url: url.to_owned(),
+            authorization: token.map(Authorization::Bearer),
+            sse: false,
+        };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let own = Reached::Program {
             command: texts(&["python", "-m", "desk"]),
@@ -224,10 +274,10 @@ mod tests {
         assert_eq!(
             read.servers,
             [
-                of("bank", http("http://models.local/mcp/", Some(secret("k-123"))), Some(2500)),
-                of("open", http("https://a/mcp", None), None),
-                of("own", own, None),
-                of("near", near, None),
+                of("bank", http("http://models.local/mcp/", Some(secret("k-123"))), Some(2500), &["models.local"]),
+                of("open", http("https://a/mcp", None), None, &[]),
+                of("own", own, None, &[]),
+                of("near", near, None, &[]),
             ]
         );
     }

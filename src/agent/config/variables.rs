@@ -63,8 +63,42 @@ impl Environment<'_> {
         self.expanded(&text, field, report)
     }
 
-    /// Puts the values of variables in place of `${NAME}`. What is said of a text never repeats it: it may hold a secret.
+    /// A text with its variables in place, each value as `written` puts it.
+    pub(super) fn text_with(
+        &self,
+        field: &Field<'_>,
+        report: &mut Report,
+        written: fn(&str) -> String,
+    ) -> Option<String> {
+        let text = report.text(field)?;
+        self.expanded_with(&text, field, report, written)
+    }
+
+    /// The values of the variables that the texts of a value name.
+    pub(super) fn values(&self, node: &Node) -> Vec<Secret> {
+        match &node.value {
+            Yaml::Text(text) => {
+                let names = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+                names.filter_map(|name| (self.0)(name)).filter(|value| !value.is_empty()).map(Secret::new).collect()
+            }
+            Yaml::List(items) => items.iter().flat_map(|item| self.values(item)).collect(),
+            Yaml::Map(entries) => entries.iter().flat_map(|entry| self.values(&entry.value)).collect(),
+            Yaml::Null | Yaml::Bool(_) | Yaml::Int(_) | Yaml::Float(_) => Vec::new(),
+        }
+    }
+
     fn expanded(&self, text: &str, field: &Field<'_>, report: &mut Report) -> Option<String> {
+        self.expanded_with(text, field, report, str::to_owned)
+    }
+
+    /// Puts the values of variables in place of `${NAME}`. What is said of a text never repeats it: it may hold a secret.
+    fn expanded_with(
+        &self,
+        text: &str,
+        field: &Field<'_>,
+        report: &mut Report,
+        written: fn(&str) -> String,
+    ) -> Option<String> {
         let mut expanded = Some(String::with_capacity(text.len()));
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
@@ -76,7 +110,7 @@ impl Environment<'_> {
                 return None;
             };
             let value = self.value(name, field, report);
-            expanded = expanded.zip(value).map(|(expanded, value)| expanded + before + &value);
+            expanded = expanded.zip(value).map(|(expanded, value)| expanded + before + &written(&value));
             rest = after;
         }
         expanded.map(|expanded| expanded + rest)

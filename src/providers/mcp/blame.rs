@@ -1,7 +1,5 @@
 //! What is said of a server that did not do what it was asked.
 
-use std::error::Error;
-
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
@@ -9,9 +7,8 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::config::{McpServerConfig, McpTransport};
 use super::error::McpError;
-
-/// How much of what a server wrote is told, in characters.
-const LONGEST_EXCERPT: usize = 200;
+use crate::providers::authorization::HttpAuthorization;
+use crate::providers::wording::{cause, chain, excerpt};
 
 /// Why a call gave no result.
 #[derive(Debug, PartialEq)]
@@ -81,14 +78,21 @@ impl Blame<'_> {
         let said = if said.is_empty() { String::new() } else { format!(": it last said `{}`", self.excerpt(said)) };
         McpError::Timeout {
             server: self.config.name.clone(),
-            place: self.config.transport.place(),
+            place: self.config.place(),
             limit: self.config.connect_timeout,
             said,
         }
     }
 
     fn unsent(&self, error: &DynamicTransportError) -> McpError {
-        let Some(error) = http(error) else { return self.unreachable(&cause(error.error.as_ref())) };
+        match http(error) {
+            Some(error) => self.unanswered(error),
+            None => self.unreachable(&cause(error.error.as_ref())),
+        }
+    }
+
+    /// A request over HTTP has no answer, or none that is meant.
+    pub(super) fn unanswered(&self, error: &StreamableHttpError<reqwest::Error>) -> McpError {
         match (refusal(error), error) {
             (Some(status), _) => self.refused(status),
             (None, StreamableHttpError::Client(error)) if is_no_http(error) => {
@@ -108,31 +112,43 @@ impl Blame<'_> {
 
     fn unreachable(&self, reason: &str) -> McpError {
         let hint = match self.config.transport {
-            McpTransport::Http { .. } => "start it, or correct its `url`",
+            McpTransport::Http { .. } | McpTransport::Sse { .. } => "start it, or correct its `url`",
             McpTransport::Stdio { .. } => "run its `command` by hand to see what it lacks",
         };
         let reason = self.excerpt(reason);
-        McpError::Unreachable { server: self.config.name.clone(), place: self.config.transport.place(), reason, hint }
+        McpError::Unreachable { server: self.config.name.clone(), place: self.config.place(), reason, hint }
     }
 
-    fn not_mcp(&self, reason: &str) -> McpError {
+    /// Its answer is another than such servers give.
+    pub(super) fn not_mcp(&self, reason: &str) -> McpError {
         let hint = match self.config.transport {
             McpTransport::Http { .. } => "its `url` ends with the path of its endpoint, often `/mcp`",
+            McpTransport::Sse { .. } => "its `url` ends with the path of its events, often `/sse`",
             McpTransport::Stdio { .. } => "its `command` must start a server that speaks MCP on its standard output",
         };
         let reason = self.excerpt(reason);
-        McpError::NotMcp { server: self.config.name.clone(), place: self.config.transport.place(), reason, hint }
+        McpError::NotMcp { server: self.config.name.clone(), place: self.config.place(), reason, hint }
     }
 
     fn refused(&self, status: u16) -> McpError {
-        let has_token =
-            matches!(&self.config.transport, McpTransport::Http { token: Some(token), .. } if !token.trim().is_empty());
-        let (what, hint) = match (has_token, status) {
-            (false, _) => ("requests without a token", "give it a `token`"),
-            (true, 403) => ("what the token is for", "its `token` must allow that tools are listed and called"),
-            (true, _) => ("the token", "correct its `token`: it may have expired, or belong to another server"),
+        let given = self.config.transport.authorization().filter(|given| !matches!(given.header(), Ok(None)));
+        let (what, hint) = match (given, status) {
+            (None, _) => ("requests without a token", "give it a `token`"),
+            (Some(HttpAuthorization::Bearer(_)), 403) => {
+                ("what the token is for", "its `token` must allow that tools are listed and called")
+            }
+            (Some(HttpAuthorization::Bearer(_)), _) => {
+                ("the token", "correct its `token`: it may have expired, or belong to another server")
+            }
+            (Some(_), 403) => ("who asks", "the key or user must be allowed to list tools and to call them"),
+            (Some(HttpAuthorization::Header { .. }), _) => {
+                ("the key", "correct its key, and see that the header has the name that the server wants")
+            }
+            (Some(HttpAuthorization::Basic { .. }), _) => {
+                ("the user", "correct its user name and password: they may belong to another server")
+            }
         };
-        McpError::Refused { server: self.config.name.clone(), place: self.config.transport.place(), status, what, hint }
+        McpError::Refused { server: self.config.name.clone(), place: self.config.place(), status, what, hint }
     }
 
     /// The beginning of what a server wrote, on one line.
@@ -149,15 +165,6 @@ pub(super) fn too_long(longest: usize) -> ErrorData {
 /// The account of a message that is none of the protocol.
 pub(super) fn unreadable() -> ErrorData {
     ErrorData::new(ErrorCode::INTERNAL_ERROR, "The result cannot be read", None)
-}
-
-/// What lies at the bottom of an error: what is above it says only who met it.
-pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map_or_else(String::new, ToString::to_string)
-}
-
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
 }
 
 fn http(error: &DynamicTransportError) -> Option<&StreamableHttpError<reqwest::Error>> {
@@ -194,25 +201,16 @@ fn is_no_http(error: &reqwest::Error) -> bool {
     chain(error).any(|error| error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
+/// What has been answered, all of it, with whatever is secret.
 fn described(error: &StreamableHttpError<reqwest::Error>) -> String {
     match error {
         // The library's own words, which name its types, unless they are the status and the body.
-        StreamableHttpError::UnexpectedServerResponse(said) if said.starts_with("HTTP ") => excerpt(said),
+        StreamableHttpError::UnexpectedServerResponse(said) if said.starts_with("HTTP ") => said.to_string(),
         StreamableHttpError::UnexpectedServerResponse(_) => "its answer is no message of the protocol".to_owned(),
         StreamableHttpError::HttpStatus(answer) => format!("HTTP {}", answer.status),
         StreamableHttpError::Client(error) => cause(error),
         StreamableHttpError::AuthRequired(_) => "HTTP 401".to_owned(),
         StreamableHttpError::InsufficientScope(_) => "HTTP 403".to_owned(),
-        other => excerpt(&other.to_string()),
+        other => other.to_string(),
     }
-}
-
-fn excerpt(written: &str) -> String {
-    let line = written.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut characters = line.chars();
-    let mut excerpt: String = characters.by_ref().take(LONGEST_EXCERPT).collect();
-    if characters.next().is_some() {
-        excerpt.push('…');
-    }
-    excerpt
 }

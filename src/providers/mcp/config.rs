@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::providers::authorization::HttpAuthorization;
+use crate::providers::wording;
+
 /// A server that speaks the Model Context Protocol.
 #[derive(Clone, PartialEq, Eq)]
 pub struct McpServerConfig {
@@ -19,6 +22,8 @@ pub struct McpServerConfig {
     pub connect_timeout: Duration,
     /// The longest message that is read of it, in bytes: 8 MB. A result that is longer is the account of a failure.
     pub longest_message: usize,
+    /// What no error is to show, beside what the transport itself has that is secret: none.
+    pub secrets: Vec<String>,
 }
 
 /// How a server is reached.
@@ -28,8 +33,15 @@ pub enum McpTransport {
     Http {
         /// Its address, such as `https://tools.test/mcp`.
         url: String,
-        /// What is sent as a bearer token; white space around it is cut, and an empty one is none.
-        token: Option<String>,
+        /// What the server wants to see.
+        authorization: Option<HttpAuthorization>,
+    },
+    /// The HTTP transport of before 2025: a stream of events that is asked for with GET, and an address that it names for messages.
+    Sse {
+        /// The address of its events, such as `https://tools.test/sse`.
+        url: String,
+        /// What the server wants to see.
+        authorization: Option<HttpAuthorization>,
     },
     /// A process that is started, and that is spoken to by its standard input and output.
     ///
@@ -56,12 +68,14 @@ impl McpServerConfig {
             all_tools: false,
             connect_timeout: Duration::from_secs(10),
             longest_message: 8_000_000,
+            secrets: Vec::new(),
         }
     }
 
-    /// A server at an address.
+    /// A server at an address, with a bearer token where it wants one.
     pub fn http(name: impl Into<String>, url: impl Into<String>, token: Option<String>) -> Self {
-        Self::new(name, McpTransport::Http { url: url.into(), token })
+        let authorization = token.map(HttpAuthorization::Bearer);
+        Self::new(name, McpTransport::Http { url: url.into(), authorization })
     }
 
     /// A server that is started.
@@ -71,31 +85,39 @@ impl McpServerConfig {
 
     /// A text about the server without what is secret.
     pub(super) fn without_secrets(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in self.secrets().filter(|secret| secret.len() >= 4) {
-            text = text.replace(secret, "[secret]");
-        }
-        text
+        let sent = self.transport.authorization().map(HttpAuthorization::secrets).unwrap_or_default();
+        let env = match &self.transport {
+            McpTransport::Stdio { env, .. } => env.as_slice(),
+            McpTransport::Http { .. } | McpTransport::Sse { .. } => &[],
+        };
+        let secrets = sent.iter().chain(env.iter().map(|(_, value)| value)).chain(&self.secrets);
+        wording::without(text, secrets.map(String::as_str))
     }
 
-    fn secrets(&self) -> impl Iterator<Item = &str> {
-        let (token, env) = match &self.transport {
-            McpTransport::Http { token, .. } => (token.as_deref().map(str::trim), &[][..]),
-            McpTransport::Stdio { env, .. } => (None, env.as_slice()),
-        };
-        token.into_iter().chain(env.iter().map(|(_, value)| value.as_str()))
+    /// Where the server is, for people, without what is secret.
+    pub(super) fn place(&self) -> String {
+        let (origin, rest) = self.transport.place();
+        origin + &self.without_secrets(&rest)
     }
 }
 
 impl McpTransport {
-    /// Where the server is, for people: never with a query, which may hold a key.
-    pub(super) fn place(&self) -> String {
+    /// What the server wants to see.
+    pub(super) fn authorization(&self) -> Option<&HttpAuthorization> {
         match self {
-            Self::Http { url, .. } => match reqwest::Url::parse(url.trim()) {
-                Ok(url) if url.has_host() => url.origin().ascii_serialization() + url.path(),
-                _ => "an address that cannot be read".to_owned(),
+            Self::Http { authorization, .. } | Self::Sse { authorization, .. } => authorization.as_ref(),
+            Self::Stdio { .. } => None,
+        }
+    }
+
+    /// Where the server is: its host, which is no secret, and the rest. Never with a query, which may hold a key.
+    fn place(&self) -> (String, String) {
+        match self {
+            Self::Http { url, .. } | Self::Sse { url, .. } => match reqwest::Url::parse(url.trim()) {
+                Ok(url) if url.has_host() => (url.origin().ascii_serialization(), url.path().to_owned()),
+                _ => (String::new(), "an address that cannot be read".to_owned()),
             },
-            Self::Stdio { command, .. } => command.clone(),
+            Self::Stdio { command, .. } => (String::new(), command.clone()),
         }
     }
 }
@@ -109,14 +131,18 @@ impl fmt::Debug for McpServerConfig {
             .field("all_tools", &self.all_tools)
             .field("connect_timeout", &self.connect_timeout)
             .field("longest_message", &self.longest_message)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http { .. } => f.debug_struct("Http").field("url", &self.place()).finish_non_exhaustive(),
+            Self::Http { .. } | Self::Sse { .. } => {
+                let (origin, path) = self.place();
+                let kind = if matches!(self, Self::Sse { .. }) { "Sse" } else { "Http" };
+                f.debug_struct(kind).field("url", &(origin + &path)).finish_non_exhaustive()
+            }
             // A key may stand among the arguments as well.
             Self::Stdio { command, args, env, cwd } => f
                 .debug_struct("Stdio")
@@ -148,5 +174,16 @@ mod tests {
         );
         assert_eq!(http.without_secrets("key4 is wrong"), "[secret] is wrong");
         assert_eq!(stdio.without_secrets("NAME=key6"), "NAME=[secret]");
+    }
+
+    #[test]
+    fn what_is_secret_of_an_address_or_a_command_is_not_in_its_place() {
+        let mut http = McpServerConfig::http("a", "https://key1.test/key1/mcp", None);
+        let mut stdio = McpServerConfig::stdio("b", "/opt/key1/server", Vec::new());
+        for config in [&mut http, &mut stdio] {
+            config.secrets.push("key1".into());
+        }
+        // A host is where a key is sent to: without it nobody could say which server is meant.
+        assert_eq!([http.place(), stdio.place()], ["https://key1.test/[secret]/mcp", "/opt/[secret]/server"]);
     }
 }

@@ -15,6 +15,7 @@ use super::error::McpError;
 use super::listing::{Listener, Listing};
 use super::session::Session;
 use crate::conversation::Object;
+use crate::providers::wording::excerpt;
 use crate::telemetry::TURN;
 use crate::tools::ToolOutput;
 
@@ -90,7 +91,7 @@ impl Connection {
                 reason
             }
         };
-        let (server, reason) = (&self.config.name, self.config.without_secrets(&reason));
+        let (server, reason) = (&self.config.name, excerpt(&self.config.without_secrets(&reason)));
         tracing::warn!(target: TURN, server, tool, "The call of a tool of an MCP server failed: {reason}");
         ToolOutput::error(format!("`{tool}` failed"))
     }

@@ -34,13 +34,15 @@ pub enum McpError {
         /// Why.
         reason: String,
     },
-    /// Its `token` cannot be sent.
+    /// What it wants to see cannot be sent.
     #[error(
-        "The `token` of the MCP server `{server}` holds characters that a header cannot\n  hint: look for a line break in it"
+        "The `{what}` of the MCP server `{server}` holds characters that a header cannot\n  hint: look for a line break in it"
     )]
-    Token {
+    Authorization {
         /// The server.
         server: String,
+        /// What of it: the token, the key, the password.
+        what: &'static str,
     },
     /// The system gives no HTTP client.
     #[error(

@@ -15,9 +15,12 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 
-use super::blame::{cause, too_long};
+use super::blame::too_long;
 use super::config::McpServerConfig;
 use super::error::McpError;
+use crate::providers::authorization::HttpAuthorization;
+use crate::providers::client;
+use crate::providers::wording::cause;
 
 /// How often a stream is asked for again that broke off and can be resumed: for 3 s in all.
 const RESUMPTIONS: usize = 5;
@@ -35,7 +38,6 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 pub(super) fn transport(
     config: &McpServerConfig,
     url: &str,
-    token: Option<&str>,
 ) -> Result<StreamableHttpClientTransport<HttpClient>, McpError> {
     let url = address(config, url)?;
     let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -49,14 +51,18 @@ pub(super) fn transport(
     retries.max_times = Some(RESUMPTIONS);
     retries.base_duration = Duration::from_millis(100);
     settings.retry_config = Arc::new(retries);
-    if let Some(token) = token.map(str::trim).filter(|token| !token.is_empty()) {
-        HeaderValue::from_str(token).map_err(|_| McpError::Token { server: config.name.clone() })?;
-        settings = settings.auth_header(token);
-    }
+    settings.custom_headers.extend(authorization(config)?);
     Ok(StreamableHttpClientTransport::with_client(HttpClient(client(config, &url)?), settings))
 }
 
-fn address(config: &McpServerConfig, url: &str) -> Result<Url, McpError> {
+/// The header that the server wants to see.
+pub(super) fn authorization(config: &McpServerConfig) -> Result<Option<(HeaderName, HeaderValue)>, McpError> {
+    let header = config.transport.authorization().map(HttpAuthorization::header).transpose();
+    header.map(Option::flatten).map_err(|what| McpError::Authorization { server: config.name.clone(), what })
+}
+
+/// The address of a server.
+pub(super) fn address(config: &McpServerConfig, url: &str) -> Result<Url, McpError> {
     let wrong = |reason: String| McpError::Address { server: config.name.clone(), reason };
     let url = Url::parse(url.trim()).map_err(|error| wrong(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -65,18 +71,10 @@ fn address(config: &McpServerConfig, url: &str) -> Result<Url, McpError> {
     Ok(url)
 }
 
-fn client(config: &McpServerConfig, url: &Url) -> Result<Client, McpError> {
-    // The first in the process stays. As for models: `ring` is built in 8 s, `aws-lc-rs` in 130 s.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut client = Client::builder()
-        .user_agent(concat!("tenterhook/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(config.connect_timeout)
-        .redirect(redirect::Policy::custom(redirected));
-    if url.scheme() == "http" {
-        // Slim containers have no certificates, and none are needed.
-        client = client.tls_certs_only([]);
-    }
-    client.build().map_err(|error| McpError::Client { server: config.name.clone(), reason: cause(&error) })
+/// A client for an address of a server.
+pub(super) fn client(config: &McpServerConfig, url: &Url) -> Result<Client, McpError> {
+    client::client(url, config.connect_timeout, redirect::Policy::custom(redirected))
+        .map_err(|error| McpError::Client { server: config.name.clone(), reason: cause(&error) })
 }
 
 /// `/mcp/` leads to `/mcp` on many servers, with the method kept. Other redirections turn a POST into a GET, or take the token elsewhere.

@@ -14,8 +14,8 @@ mod http;
 mod listing;
 mod pipe;
 mod process;
-mod runtime;
 mod session;
+mod sse;
 mod tool;
 
 pub use config::{McpServerConfig, McpTransport};
@@ -24,9 +24,13 @@ pub use error::McpError;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::runtime::Handle;
 
+use crate::providers::runtime;
 use crate::tools::Tool;
 use connection::Connection;
+use listing::{Listener, Listing};
+use session::Session;
 use tool::McpTool;
 
 /// Servers that are connected to, and those of their tools that are wanted.
@@ -61,7 +65,7 @@ impl McpServers {
         if configs.is_empty() {
             return Ok(Self::default());
         }
-        let runtime = runtime::runtime()?;
+        let runtime = started()?;
         let opening = configs.iter().cloned().map(|config| {
             let runtime = runtime.clone();
             let wanted: Vec<_> =
@@ -86,11 +90,33 @@ impl McpServers {
             return Ok(Self::default());
         }
         let (tell, told) = std::sync::mpsc::channel();
-        runtime::runtime()?.spawn(async move {
+        started()?.spawn(async move {
             let wanted: Vec<_> = wanted.iter().map(|(server, tool)| (server.as_str(), tool.as_str())).collect();
             let _ = tell.send(Self::connect(&configs, &wanted).await);
         });
         told.recv().unwrap_or_else(|_| Err(McpError::Thread { reason: "it has ended".to_owned() }))
+    }
+
+    /// The names of all tools that each of these servers has, or why they are not known. All are asked at once, each within the time that it
+    /// has to connect, and the sessions are ended. Blocks until all have answered.
+    pub(crate) fn listed_blocking(configs: Vec<McpServerConfig>) -> Vec<Result<Vec<String>, McpError>> {
+        let count = configs.len();
+        let failed = |error: McpError| (0..count).map(|_| Err(error.clone())).collect();
+        let listed = |config: McpServerConfig| async move {
+            let listing = Arc::new(Listing::of_all(&config.name));
+            let listener = Listener::new(listing, config.connect_timeout);
+            let (session, names) = Session::open(&config, listener).await?;
+            session.close().await;
+            Ok(names)
+        };
+        let (tell, told) = std::sync::mpsc::channel();
+        match started() {
+            Ok(runtime) => runtime.spawn(async move {
+                let _ = tell.send(join_all(configs.into_iter().map(listed)).await);
+            }),
+            Err(error) => return failed(error),
+        };
+        told.recv().unwrap_or_else(|_| failed(McpError::Thread { reason: "it has ended".to_owned() }))
     }
 
     /// The names of the tools that a server has now and that are wanted, in its order.
@@ -119,4 +145,9 @@ impl McpServers {
         let closing = async move { join_all(connections.iter().map(|connection| connection.close())).await };
         let _ = runtime::run(&first.runtime, closing).await;
     }
+}
+
+/// The runtime of the connections.
+fn started() -> Result<Handle, McpError> {
+    runtime::runtime().map_err(|error| McpError::Thread { reason: error.to_string() })
 }

@@ -121,7 +121,7 @@ impl Line {
 }
 
 /// The number of the request that a message answers which cannot be read as a whole.
-fn answered(beginning: &[u8]) -> Option<RequestId> {
+pub(super) fn answered(beginning: &[u8]) -> Option<RequestId> {
     let mut head = Head::default();
     // That it breaks off is known.
     let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut head);

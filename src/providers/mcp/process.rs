@@ -43,7 +43,7 @@ impl Process {
         };
         let failed = |error: io::Error| McpError::Start {
             server: config.name.clone(),
-            command: command.clone(),
+            command: config.without_secrets(command),
             reason: error.to_string(),
         };
         let mut start = Command::new(command);
@@ -60,7 +60,7 @@ impl Process {
         };
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let last_line = Arc::<Mutex<String>>::default();
-        tokio::spawn(hear(config.name.clone(), errors, Arc::clone(&last_line)));
+        tokio::spawn(hear(config.clone(), errors, Arc::clone(&last_line)));
         let (end, ending) = oneshot::channel();
         let (tell, ended) = watch::channel(None);
         tokio::spawn(mind(child, group, ending, tell));
@@ -131,7 +131,7 @@ fn signal(group: Option<Pid>, signal: Signal) {
 }
 
 /// Hands what a server says on its standard error to the log, and keeps its last line.
-async fn hear(server: String, mut errors: impl AsyncRead + Unpin, last_line: Arc<Mutex<String>>) {
+async fn hear(config: McpServerConfig, mut errors: impl AsyncRead + Unpin, last_line: Arc<Mutex<String>>) {
     let mut line = Vec::new();
     let mut read = vec![0; 4096];
     loop {
@@ -143,20 +143,20 @@ async fn hear(server: String, mut errors: impl AsyncRead + Unpin, last_line: Arc
                 }
                 continue;
             }
-            told(&server, &mut line, &last_line);
+            told(&config, &mut line, &last_line);
         }
         if count == 0 {
-            told(&server, &mut line, &last_line);
+            told(&config, &mut line, &last_line);
             return;
         }
     }
 }
 
-fn told(server: &str, line: &mut Vec<u8>, last_line: &Mutex<String>) {
-    let text = String::from_utf8_lossy(line).trim().to_owned();
+fn told(config: &McpServerConfig, line: &mut Vec<u8>, last_line: &Mutex<String>) {
+    let text = config.without_secrets(String::from_utf8_lossy(line).trim());
     line.clear();
     if !text.is_empty() {
-        tracing::debug!(target: TURN, server, "{text}");
+        tracing::debug!(target: TURN, server = config.name, "{text}");
         *last_line.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 }

@@ -13,6 +13,7 @@ use super::error::McpError;
 use super::http;
 use super::listing::Listener;
 use super::process::Process;
+use super::sse;
 use crate::conversation::Object;
 
 /// How long the end of a session is waited for, where it is.
@@ -33,9 +34,8 @@ impl Session {
         let mut process = None;
         let opened = timeout(config.connect_timeout, async {
             let service = match &config.transport {
-                McpTransport::Http { url, token } => {
-                    listener.clone().serve(http::transport(config, url, token.as_deref())?).await
-                }
+                McpTransport::Http { url, .. } => listener.clone().serve(http::transport(config, url)?).await,
+                McpTransport::Sse { url, .. } => listener.clone().serve(sse::transport(config, url).await?).await,
                 McpTransport::Stdio { .. } => {
                     let (started, pipe) = Process::start(config)?;
                     process = Some(started);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::connection::Connection;
-use super::runtime::run;
 use crate::conversation::Object;
+use crate::providers::runtime::run;
 use crate::tools::{Tool, ToolContext, ToolOutput, ToolSource, ToolSpec};
 
 /// A tool as its server last described it. It holds the connection, not a session: it outlives the death of its server.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
+use crate::providers::wording::{cause, chain, without};
 use crate::step::ModelError;
 
 /// Statuses after which the same request may succeed.
@@ -50,6 +51,8 @@ pub(super) struct Blame {
     /// Scheme, host and port.
     pub(super) address: String,
     pub(super) key: Option<String>,
+    /// Values of headers, which may be keys too.
+    pub(super) sent: Vec<String>,
 }
 
 impl Blame {
@@ -96,16 +99,12 @@ impl Blame {
     }
 
     fn without_key(&self, text: &str) -> String {
-        match self.key.as_deref().map(str::trim) {
+        let text = match self.key.as_deref().map(str::trim) {
             None | Some("") => text.to_owned(),
             Some(key) => text.replace(key, "[key]"),
-        }
+        };
+        without(&text, self.sent.iter().map(String::as_str))
     }
-}
-
-/// What lies at the bottom of an error: what is above it says only who met it.
-pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map_or_else(String::new, ToString::to_string)
 }
 
 /// How long the provider asks to wait: seconds, or an HTTP date (RFC 9110, section 10.2.3).
@@ -130,10 +129,6 @@ fn is_dropped(error: &(dyn Error + 'static)) -> bool {
             .is_some_and(|error| error.is_incomplete_message() || error.is_canceled())
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,9 +145,14 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_short_and_without_the_key() {
-        let blame = Blame { model: "main".into(), address: "http://a.test".into(), key: Some("sk-1".into()) };
+        let blame = Blame {
+            model: "main".into(),
+            address: "http://a.test".into(),
+            key: Some("sk-1".into()),
+            sent: vec!["of a gateway".into()],
+        };
         let written = format!(" {}sk-1 and more", "a".repeat(195));
         assert_eq!(blame.excerpt(written.as_bytes()), format!("{}[key]…", "a".repeat(195)));
-        assert_eq!(blame.excerpt(b"\xffsk-1\n"), "\u{fffd}[key]");
+        assert_eq!(blame.excerpt(b"\xffsk-1 of a gateway\n"), "\u{fffd}[key] [secret]");
     }
 }

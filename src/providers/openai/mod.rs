@@ -9,10 +9,12 @@
 
 mod answer;
 mod blame;
+mod deployment;
 mod request;
 mod settings;
 mod stream;
 
+pub(crate) use deployment::{QUERY, deployment_tool};
 pub use settings::{OpenAiSettings, SettingsError};
 
 use std::fmt;
@@ -25,6 +27,8 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Client, Request, Response, Url, redirect};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::providers::client;
+use crate::providers::wording::cause;
 use crate::step::{Model, ModelError, ModelReply, ModelRequest, Tokens};
 use crate::telemetry::TURN;
 use blame::{Blame, Failure, retry_after};
@@ -48,22 +52,12 @@ impl OpenAiModel {
         let url = settings.url()?;
         let authorization = settings.authorization()?;
         let headers = settings.further_headers()?;
-        // The first in the process stays. `ring` is built in 8 s, `aws-lc-rs` in 130 s (two busy cores).
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .user_agent(concat!("tenterhook/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(settings.connect_timeout)
-            // A redirected POST becomes a GET or leaves the host that the key is meant for: neither is a completion.
-            .redirect(redirect::Policy::none());
-        if url.scheme() == "http" {
-            // A server in the next room is to be reached where the system has no certificates, too: slim containers have none.
-            client = client.tls_certs_only([]);
-        }
-        let client = client
-            .build()
-            .map_err(|error| SettingsError::Client { model: settings.name.clone(), reason: blame::cause(&error) })?;
+        // A redirected POST becomes a GET or leaves the host that the key is meant for: neither is a completion.
+        let client = client::client(&url, settings.connect_timeout, redirect::Policy::none())
+            .map_err(|error| SettingsError::Client { model: settings.name.clone(), reason: cause(&error) })?;
         let address = url.origin().ascii_serialization();
-        let blame = Blame { model: settings.name.clone(), address, key: settings.api_key.take() };
+        let sent = settings.headers.iter().map(|(_, value)| value.trim().to_owned()).collect();
+        let blame = Blame { model: settings.name.clone(), address, key: settings.api_key.take(), sent };
         Ok(Self { settings, url, authorization, headers, client, blame })
     }
 
@@ -155,7 +149,7 @@ impl OpenAiModel {
     fn chunks(&self, response: Response, longest: usize) -> impl Stream<Item = Result<Bytes, ModelError>> {
         try_unfold((response, 0), move |(mut response, read)| async move {
             let chunk = response.chunk().await.map_err(|error| {
-                self.blame.broken(&format!("its answer broke off after {read} bytes: {}", blame::cause(&error)))
+                self.blame.broken(&format!("its answer broke off after {read} bytes: {}", cause(&error)))
             })?;
             let Some(chunk) = chunk else { return Ok(None) };
             let read = read + chunk.len();

@@ -31,6 +31,10 @@ fn hidden_tools_stay_hidden_on_every_way() {
         ("mcp_server_info", json!({"command": ["serve"]})),
         ("mcp_server_info", json!({"url": "http://a", "protocol": "sse"})),
         ("mcp_server_info", json!({"url": "http://a", "authorization": {"type": "bearer", "token": "${KEY}"}})),
+        (
+            "mcp_server_info",
+            json!({"url": "http://a", "authorization": {"type": "api_key", "key": "${KEY}", "name": "K"}}),
+        ),
         ("fallback_configuration", json!({"strategies": [{"type": "stop"}]})),
         ("attachment", json!({"types": ["*/*"]})),
         ("resources", json!({"enabled": true})),
@@ -39,6 +43,21 @@ fn hidden_tools_stay_hidden_on_every_way() {
         let mut other = set.clone();
         other[key] = value;
         sets.push(other);
+    }
+    // Sets of DIAL are read on ways of their own up to the server.
+    for (kind, transport) in [("dial-mcp", None), ("dial-app", None), ("dial-app", Some("mcp"))] {
+        for more in [json!({}), json!({"mcp_url": "http://a/mcp"}), json!({"allowed_tools": ["save", "find", "prime"]})]
+        {
+            let mut dial = json!({
+                "type": kind, "name": "m", "deployment_id": "d", "dial_url": "http://dial", "dial_api_key_env": "KEY",
+                "hidden_from_model": ["save", "prime"],
+            });
+            dial.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            if let Some(transport) = transport {
+                dial["transport"] = json!(transport);
+            }
+            sets.push(dial);
+        }
     }
     for set in &sets {
         let (read, found) = manifest(&whole(set));
@@ -68,8 +87,10 @@ fn hidden_tools_stay_hidden_on_every_way() {
 #[test]
 fn a_wrong_list_of_hidden_tools_is_no_empty_one() {
     for wrong in [json!("save"), json!([1]), json!({"save": true}), json!(["save", ["x"]])] {
-        let mut set = mcp("m");
-        set["hidden_from_model"] = wrong;
-        assert_eq!(manifest(&json!({"tool_sets": [set]}).to_string()).0, None);
+        let dial = |kind: &str| json!({"type": kind, "name": "m", "deployment_id": "d", "dial_url": "http://dial", "dial_api_key_env": "KEY"});
+        for mut set in [mcp("m"), dial("dial-mcp"), dial("dial-app")] {
+            set["hidden_from_model"] = wrong.clone();
+            assert_eq!(manifest(&json!({"tool_sets": [set]}).to_string()).0, None);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::choices::meant;
 use super::hooks::ReadHook;
-use super::tool_sets::{ReadSet, Tools};
+use super::tool_sets::{Known, ReadSet, Tools};
 use crate::agent::config::report::Report;
 use crate::quickapp::{function_name, sanitize};
 
@@ -42,11 +42,8 @@ impl<'s> Lookup<'s> {
         let mut taken: HashMap<String, &str> = HashMap::new();
         for set in &self.sets {
             let shown = set.read.name.as_deref().unwrap_or_default();
-            let (named, with_set) = match &set.read.tools {
-                Tools::Allowed(tools) => (tools, Some(shown)),
-                Tools::Internal(tools) => (tools, None),
-                Tools::Any | Tools::Unread => continue,
-            };
+            let Tools::Known(known, named) = &set.read.tools else { continue };
+            let with_set = (!known.is_exact()).then_some(shown);
             let mut own = BTreeSet::new();
             // A tool that a list names twice is one.
             for (tool, place) in named.iter().filter(|(tool, _)| own.insert(tool)) {
@@ -84,10 +81,23 @@ impl<'s> Lookup<'s> {
         let (wanted, tool) = (hook.hook.function_name(), &hook.hook.tool_name);
         let hint = match &set.read.tools {
             Tools::Any | Tools::Unread => return,
-            Tools::Allowed(_) if set.tools.contains_key(&wanted) => return,
-            Tools::Allowed(_) => meant(tool, set.tools.values().copied(), report)
-                .unwrap_or_else(|| format!("add `{tool}` to the `allowed_tools` of `{name}`")),
-            Tools::Internal(_) => "take `toolset_name` out: internal tools are known by their own names".to_owned(),
+            Tools::Known(Known::Internal, _) => {
+                "take `toolset_name` out: internal tools are known by their own names".to_owned()
+            }
+            Tools::Known(Known::Deployments, _) => {
+                "take `toolset_name` out: deployments are known by their own names".to_owned()
+            }
+            Tools::Known(..) if set.tools.contains_key(&wanted) => return,
+            Tools::Known(known, _) => {
+                let otherwise = || match known {
+                    Known::Rest => format!("add `{tool}` to the `tools` of `{name}`"),
+                    Known::Listed => {
+                        format!("the server of `{name}` has no such tool, or its `allowed_tools` leave it out")
+                    }
+                    _ => format!("add `{tool}` to the `allowed_tools` of `{name}`"),
+                };
+                meant(tool, set.tools.values().copied(), report).unwrap_or_else(otherwise)
+            }
         };
         not_found(&wanted, hook, hint, report);
     }
@@ -95,17 +105,18 @@ impl<'s> Lookup<'s> {
     fn anywhere(&self, hook: &ReadHook, report: &mut Report) {
         let tool = &hook.hook.tool_name;
         let is_there = |set: &Set<'_>| match &set.read.tools {
-            Tools::Allowed(_) | Tools::Internal(_) => set.tools.contains_key(tool),
+            Tools::Known(..) => set.tools.contains_key(tool),
             Tools::Any => tool.starts_with(&set.prefix),
             Tools::Unread => true,
         };
         if !self.all_named || self.sets.iter().any(is_there) {
             return;
         }
-        let of_set = self
-            .sets
-            .iter()
-            .find(|set| matches!(set.read.tools, Tools::Allowed(_)) && set.tools.values().any(|known| known == tool));
+        let has = |set: &&Set<'_>| {
+            let is_exact = matches!(set.read.tools, Tools::Known(known, _) if known.is_exact());
+            !is_exact && set.tools.values().any(|known| known == tool)
+        };
+        let of_set = self.sets.iter().find(has);
         let known = self.sets.iter().flat_map(|set| set.tools.keys());
         let hint = match of_set.and_then(|set| set.read.name.as_ref()) {
             Some(set) => format!("the tool set `{set}` has it: name that in `toolset_name`"),
@@ -125,8 +136,7 @@ impl<'s> Set<'s> {
     fn new(read: &'s ReadSet) -> Self {
         let name = read.name.as_deref().unwrap_or_default();
         let (named, with_set) = match &read.tools {
-            Tools::Allowed(tools) => (&tools[..], Some(name)),
-            Tools::Internal(tools) => (&tools[..], None),
+            Tools::Known(known, tools) => (&tools[..], (!known.is_exact()).then_some(name)),
             Tools::Any | Tools::Unread => (&[][..], None),
         };
         let tools = named.iter().map(|(tool, _)| (function_name(with_set, tool), tool.as_str()));
@@ -242,8 +252,8 @@ mod tests {
         let mut unread = mcp("m");
         unread["allowed_tools"] = json!([1]);
         for (set, hook) in [
-            (json!({"type": "dial-app", "name": "m"}), Some("m")),
-            (json!({"type": "dial-deployment", "name": "m"}), None),
+            (json!({"type": "predefined", "name": "m"}), Some("m")),
+            (json!({"type": "rest-api", "name": "m"}), Some("m")),
             (json!({"type": "internal", "name": "m"}), None),
             (json!({"type": "mcp", "mcp_server_info": {"command": "x"}}), Some("zz")),
             (unread, Some("m")),

@@ -1,13 +1,20 @@
 //! The manifest of a Quick App: its model, where its tools are from, and the hooks that call them. JSON, or YAML.
 
+mod authorization;
 mod choices;
+mod connected;
+mod deployments;
+mod dial;
 mod fallback;
 #[cfg(test)]
 mod hidden_tests;
 mod hooks;
 mod lookup;
+mod rest;
 mod schema;
+mod schema_sets;
 mod sections;
+mod served;
 mod server;
 mod templates;
 #[cfg(test)]
@@ -24,11 +31,13 @@ use std::io;
 use std::path::Path;
 
 pub(super) use choices::choice;
+pub(crate) use connected::Connect;
 pub(crate) use schema::quickapp_schema;
 #[cfg(test)]
 pub(super) use sections::wrong;
 pub(super) use sections::{MANIFEST_FILE, MANIFEST_SECTIONS};
 pub(crate) use templates::{CheckTemplates, TemplateProblem};
+pub(crate) use tool_sets::{DeploymentConfig, RestConfig};
 
 use super::model::{ModelConfig, Resolver};
 use super::report::{Field, Report};
@@ -39,6 +48,7 @@ use super::{ConfigError, bytes, decode};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::quickapp::{App, MAX_ITERATIONS};
 use lookup::Lookup;
+use tool_sets::Made;
 
 /// What a manifest says.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +59,10 @@ pub(crate) struct Manifest {
     pub(crate) model: Option<ModelConfig>,
     /// How the servers of tool sets are reached, each by the name of its set.
     pub(crate) servers: Vec<ServerConfig>,
+    /// The tools that are requests over HTTP, by set.
+    pub(crate) rest: Vec<RestConfig>,
+    /// The tools that are deployments.
+    pub(crate) deployments: Vec<DeploymentConfig>,
 }
 
 /// The tools beside a manifest, by their names; none where they cannot be told.
@@ -61,6 +75,7 @@ struct Surroundings<'a> {
     variables: Environment<'a>,
     templates: Option<&'a dyn CheckTemplates>,
     local: Option<LocalTools<'a>>,
+    connect: Option<Connect<'a>>,
 }
 
 /// Reads a manifest. Where something in it is an error there is none: an app of which a part is missing could show the model what is to
@@ -70,18 +85,20 @@ pub(crate) fn load_manifest(
     variables: Variables<'_>,
     templates: Option<&dyn CheckTemplates>,
 ) -> Result<(Option<Manifest>, Vec<Diagnostic>), ConfigError> {
-    load_with(path, variables, templates, None)
+    load_with(path, variables, templates, (None, None))
 }
 
-/// What is wrong in a manifest, wherever its app is to run: what the environment does not have is not told.
+/// What is wrong in a manifest, wherever its app is to run: what the environment does not have is not told, unless servers are to be asked.
 pub(crate) fn check_manifest(
     path: &Path,
     templates: Option<&dyn CheckTemplates>,
     local: LocalTools<'_>,
+    connect: Option<Connect<'_>>,
 ) -> Result<Vec<Diagnostic>, ConfigError> {
     // An address can be wanted, or a key: this is either.
-    let any = |name: &str| std::env::var(name).ok().or_else(|| Some("http://variable".to_owned()));
-    Ok(load_with(path, &any, templates, Some(local))?.1)
+    let otherwise = || connect.is_none().then(|| "http://variable".to_owned());
+    let any = |name: &str| std::env::var(name).ok().or_else(otherwise);
+    Ok(load_with(path, &any, templates, (Some(local), connect))?.1)
 }
 
 /// Reads an entry as it stands under `model`, the text of a JSON object that lies in no file.
@@ -90,7 +107,8 @@ pub(crate) fn model_entry(
     folder: &Path,
     variables: Variables<'_>,
 ) -> (Option<ModelConfig>, Vec<Diagnostic>) {
-    let around = Surroundings { folder, variables: Environment(variables), templates: None, local: None };
+    let around =
+        Surroundings { folder, variables: Environment(variables), templates: None, local: None, connect: None };
     let (read, found) = read_bytes(Path::new("model"), format!("{{\"model\": {entry}}}").as_bytes(), &around);
     (read.and_then(|manifest| manifest.model), found)
 }
@@ -99,14 +117,14 @@ fn load_with(
     path: &Path,
     variables: Variables<'_>,
     templates: Option<&dyn CheckTemplates>,
-    local: Option<LocalTools<'_>>,
+    (local, connect): (Option<LocalTools<'_>>, Option<Connect<'_>>),
 ) -> Result<(Option<Manifest>, Vec<Diagnostic>), ConfigError> {
     let unreadable = |reason| ConfigError::Unreadable { path: path.to_owned(), reason };
     let read = bytes(path).map_err(unreadable)?;
     let absent = || File::open(path).err().unwrap_or_else(|| io::ErrorKind::NotFound.into());
     let bytes = read.ok_or_else(|| unreadable(absent()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let around = Surroundings { folder, variables: Environment(variables), templates, local };
+    let around = Surroundings { folder, variables: Environment(variables), templates, local, connect };
     Ok(read_bytes(path, &bytes, &around))
 }
 
@@ -139,19 +157,32 @@ fn manifest(root: &Field<'_>, path: &Path, report: &mut Report, around: &Surroun
         let entry = report.fields(&model, &MODEL)?;
         Resolver { folder: around.folder, variables: Environment(around.variables.0) }.resolve(&entry, report)
     });
-    let sets = top.get("tool_sets").map(|sets| tool_sets::read(&sets, report, around)).unwrap_or_default();
+    let mut sets = top.get("tool_sets").map(|sets| tool_sets::read(&sets, &top, report, around)).unwrap_or_default();
     let hooks = top.get("hooks").map(|hooks| hooks::read(&hooks, report, around.templates)).unwrap_or_default();
+    if let Some(connect) = around.connect.filter(|_| !report.has_errors()) {
+        connected::ask(&mut sets, connect, report);
+    }
     let lookup = Lookup::new(&sets, report);
     for hook in &hooks {
         lookup.check(hook, report);
     }
-    let (sets, servers): (Vec<_>, Vec<_>) = sets.into_iter().map(|read| (read.set, read.server)).unzip();
+    let (mut servers, mut rest, mut deployments) = (vec![], vec![], vec![]);
+    let mut tool_sets = vec![];
+    for read in sets {
+        tool_sets.extend(read.set);
+        match read.made {
+            Some(Made::Server(server)) => servers.push(server),
+            Some(Made::Rest(set)) => rest.push(set),
+            Some(Made::Deployments(tools)) => deployments.extend(tools),
+            None => {}
+        }
+    }
     let app = App {
         name: name.unwrap_or_else(stem),
         system_prompt,
         max_iterations: max_iterations.unwrap_or(MAX_ITERATIONS),
-        tool_sets: sets.into_iter().flatten().collect(),
+        tool_sets,
         hooks: hooks.into_iter().map(|read| read.hook).collect(),
     };
-    Some(Manifest { app, model, servers: servers.into_iter().flatten().collect() })
+    Some(Manifest { app, model, servers, rest, deployments })
 }

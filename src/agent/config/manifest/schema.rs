@@ -3,15 +3,14 @@
 //! The types here say what may be written; what else has to hold is said by the check. They are not what manifests are read by: their
 //! errors would have no places.
 
-use std::collections::BTreeMap;
-
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::schema_sets::ToolSet;
 use crate::conversation::Object;
-use crate::quickapp::{FallbackConfiguration, Frequency};
+use crate::quickapp::Frequency;
 
 /// The JSON schema of a manifest.
 pub(crate) fn quickapp_schema() -> Value {
@@ -42,6 +41,10 @@ struct Manifest {
     /// What is called at fixed points of each request, in order.
     #[schemars(length(max = 1_000))]
     hooks: Option<Vec<Hook>>,
+    /// The address of DIAL Core, for tool sets of DIAL; by default that of the variable `DIAL_URL`.
+    dial_url: Option<String>,
+    /// The variable of the environment that holds the key of DIAL Core; by default `DIAL_API_KEY`.
+    dial_api_key_env: Option<String>,
 }
 
 /// A model. In its texts `${NAME}` is a variable of the environment. Further keys are passed on to the provider.
@@ -63,108 +66,6 @@ struct ModelEntry {
     recording: Option<String>,
     #[serde(flatten)]
     passed_on: Object,
-}
-
-/// Tools that are configured together.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-enum ToolSet {
-    Mcp(Box<McpSet>),
-    Internal(InternalSet),
-    DialMcp(Later),
-    DialApp(Later),
-    DialDeployment(Later),
-    RestApi(Later),
-    Predefined(Later),
-}
-
-/// The tools of a server that speaks the Model Context Protocol.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct McpSet {
-    /// The set's name, which stands before those of its tools.
-    name: String,
-    /// How the server is reached.
-    mcp_server_info: ServerInfo,
-    /// How long a call may take, in seconds.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    tool_timeout: Option<f64>,
-    /// The tools that the set has, by the server's names; by default all.
-    allowed_tools: Option<Vec<String>>,
-    /// Tools that only hooks call, by the server's names.
-    hidden_from_model: Option<Vec<String>>,
-    /// What becomes of failed calls.
-    fallback_configuration: Option<FallbackConfiguration>,
-    /// Without effect so far.
-    attachment: Option<Value>,
-    /// Without effect so far.
-    resources: Option<Value>,
-}
-
-/// How a server is reached: by `url`, or started by `command`. In the texts `${NAME}` is a variable of the environment.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ServerInfo {
-    /// The server's address.
-    url: Option<String>,
-    /// What the server wants to see.
-    authorization: Option<Authorization>,
-    /// `sse` is spoken to by streamable HTTP as well.
-    protocol: Option<Protocol>,
-    /// The program that is started, or it and its arguments.
-    command: Option<Command>,
-    /// Its arguments.
-    args: Option<Vec<String>>,
-    /// Variables of its environment.
-    env: Option<BTreeMap<String, String>>,
-    /// The folder that it runs in, below the manifest's.
-    cwd: Option<String>,
-}
-
-/// What a server wants to see.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum Authorization {
-    Bearer {
-        /// The token: `${NAME}` takes it from the environment.
-        token: String,
-    },
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Protocol {
-    StreamableHttp,
-    Sse,
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Command {
-    One(String),
-    Several(Vec<String>),
-}
-
-/// Python tools that stand beside the manifest.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct InternalSet {
-    /// The set's name; its tools do not have it before their own.
-    name: String,
-    /// The tools' names.
-    #[schemars(length(min = 1))]
-    tools: Vec<String>,
-    /// What becomes of failed calls.
-    fallback_configuration: Option<FallbackConfiguration>,
-}
-
-/// A type that is known, and that no app can have so far.
-#[derive(Serialize, Deserialize, JsonSchema)]
-struct Later {
-    /// The set's name.
-    name: String,
-    #[serde(flatten)]
-    others: Object,
 }
 
 /// A call of one tool at a fixed point of each request.
@@ -255,6 +156,12 @@ mod tests {
             (&sections::SERVER_INFO, of("ServerInfo")),
             (&sections::AUTHORIZATION, of("Authorization")),
             (&sections::INTERNAL, of_type("internal")),
+            (&sections::DIAL_MCP, of_type("dial-mcp")),
+            (&sections::DIAL_APP, of_type("dial-app")),
+            (&sections::DIAL_DEPLOYMENT, of_type("dial-deployment")),
+            (&sections::DEPLOYMENT, of("Deployment")),
+            (&sections::REST, of_type("rest-api")),
+            (&sections::REST_TOOL, of("RestTool")),
             (&sections::FALLBACK, of("FallbackConfiguration")),
             (&sections::STRATEGY, of("Strategy")),
             (&sections::TRIGGER_ON, of("Trigger")),
@@ -315,12 +222,39 @@ mod tests {
             assert_eq!(found, Vec::<String>::new());
             assert!(read.is_some());
         }
-        // The document's own has a tool set of a type that comes later.
-        let later = json!({"tool_sets": [{
-            "type": "dial-app", "name": "Notes", "deployment_id": "notes", "transport": "mcp",
-            "allowed_tools": ["prepare", "find_notes"], "hidden_from_model": ["prepare"],
-        }]});
-        serde_json::from_value::<Manifest>(later).unwrap();
+        for set in sets() {
+            let example = json!({"dial_url": "http://dial", "dial_api_key_env": "KEY", "tool_sets": [set]});
+            serde_json::from_value::<Manifest>(example.clone()).unwrap_or_else(|error| panic!("{error}: {example}"));
+            let (read, found) = manifest(&example.to_string());
+            assert_eq!((read.is_some(), found), (true, Vec::new()), "{example}");
+        }
+    }
+
+    /// A set of each further type, with all that it may have.
+    fn sets() -> [Value; 4] {
+        let hidden =
+            json!({"allowed_tools": ["prepare", "find_notes"], "hidden_from_model": ["prepare"], "tool_timeout": 5});
+        let with = |mut set: Value| {
+            set.as_object_mut().unwrap().extend(hidden.as_object().unwrap().clone());
+            set
+        };
+        [
+            with(
+                json!({"type": "dial-app", "name": "Notes", "deployment_id": "notes", "transport": "mcp", "mcp_url": "http://a"}),
+            ),
+            with(json!({"type": "dial-mcp", "name": "Notes", "deployment_id": "toolsets/public/notes"})),
+            json!({"type": "dial-deployment", "name": "models", "tools": [
+                {"deployment_id": "gpt-4o"},
+                {"deployment_id": "x/y", "name": "ask", "description": "Asks.", "system_prompt": "Be short.", "settings": {"temperature": 0},
+                 "api_version": "2024-10-21"},
+            ]}),
+            json!({"type": "rest-api", "name": "weather", "authorization": {"type": "api_key", "key": "${KEY}", "name": "X-Key"}, "tools": [{
+                "name": "forecast", "description": "Tells.", "method": "post", "url": "https://${HOST}/v1/{city}",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+                "query": {"days": "{days}", "units": "metric", "n": 1, "list": ["a", "{city}"]}, "headers": {"X-City": "{city}"},
+                "body": {"days": "{days}", "deep": [{"a": null, "b": "{{}}"}]},
+            }]}),
+        ]
     }
 
     #[test]

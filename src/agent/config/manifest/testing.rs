@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{CheckTemplates, LocalTools, MANIFEST_FILE, Manifest, Surroundings, TemplateProblem, read_bytes};
+use super::{CheckTemplates, Connect, LocalTools, MANIFEST_FILE, Manifest, Surroundings, TemplateProblem, read_bytes};
 use crate::agent::config::testing::variables;
 use crate::agent::config::variables::Environment;
 
@@ -36,9 +36,18 @@ pub(super) fn read(
     templates: Option<&dyn CheckTemplates>,
     local: Option<LocalTools<'_>>,
 ) -> (Option<Manifest>, Vec<String>) {
-    let around = Surroundings { folder: Path::new(""), variables: Environment(&variables), templates, local };
+    let variables = Environment(&variables);
+    let around = Surroundings { folder: Path::new(""), variables, templates, local, connect: None };
     let (read, found) = read_bytes(Path::new(name), bytes, &around);
     (read, found.iter().map(ToString::to_string).collect())
+}
+
+/// What is said of a manifest whose servers are asked.
+pub(super) fn connected(text: &str, connect: Connect<'_>) -> Vec<String> {
+    let (variables, connect) = (Environment(&variables), Some(connect));
+    let around = Surroundings { folder: Path::new(""), variables, templates: None, local: None, connect };
+    let (_, found) = read_bytes(Path::new(MANIFEST_FILE), text.as_bytes(), &around);
+    found.iter().map(ToString::to_string).collect()
 }
 
 /// What is said of a manifest.

@@ -13,7 +13,7 @@ use super::testing::{manifest, mcp, read, told, yaml};
 use super::{Manifest, load_manifest};
 use crate::agent::check_path;
 use crate::agent::config::model::ModelConfig;
-use crate::agent::config::servers::{Reached, ServerConfig};
+use crate::agent::config::servers::{Authorization, Reached, ServerConfig};
 use crate::agent::config::testing::changed;
 use crate::agent::config::variables::Secret;
 use crate::check::CheckSettings;
@@ -93,7 +93,8 @@ fn hooks() -> Vec<AppHook> {
 fn a_manifest_is_read_as_it_is_written() {
     let (read, found) = manifest(GOOD);
     assert_eq!(found, Vec::<String>::new());
-    let Manifest { app, model, servers } = read.unwrap();
+    let Manifest { app, model, servers, rest, deployments } = read.unwrap();
+    assert_eq!((rest, deployments), (vec![], vec![]));
     let expected = App {
         name: "Desk".to_owned(),
         system_prompt: Some("You help 😀.".to_owned()),
@@ -108,10 +109,16 @@ fn a_manifest_is_read_as_it_is_written() {
         (&*model.api_base, model.api_key, model.passed_on.len()),
         ("http://models.local:1/v1", Some(secret()), 1)
     );
-    let server = |name: &str, reached, seconds: Option<f64>| ServerConfig {
+    let server = |name: &str, reached, seconds: Option<f64>, hidden| ServerConfig {
         name: name.to_owned(),
         reached,
         tool_timeout: seconds.map(Duration::from_secs_f64),
+        hidden,
+    };
+    let notes = Reached::Http {
+        url: "https://models.local/mcp".into(),
+        authorization: Some(Authorization::Bearer(secret())),
+        sse: false,
     };
     let files = Reached::Program {
         command: texts(&["serve", "-x"]),
@@ -121,8 +128,8 @@ fn a_manifest_is_read_as_it_is_written() {
     assert_eq!(
         servers,
         [
-            server("notes", Reached::Http { url: "https://models.local/mcp".into(), token: Some(secret()) }, Some(2.5)),
-            server("files", files, None),
+            server("notes", notes, Some(2.5), vec![Secret::new("models.local".to_owned())]),
+            server("files", files, None, vec![]),
         ]
     );
 }
@@ -182,7 +189,7 @@ fn what_is_not_said_has_defaults() {
             tool_sets: vec![],
             hooks: vec![],
         };
-        assert_eq!(read, Some(Manifest { app, model: None, servers: vec![] }));
+        assert_eq!(read, Some(Manifest { app, model: None, servers: vec![], rest: vec![], deployments: vec![] }));
     }
 }
 
@@ -201,7 +208,7 @@ fn what_is_wrong_at_the_top_is_told() {
             "app.json:6:11: error[wrong-type]: `hooks` is a mapping, expected a list of hooks\n  hint: put it in `[` and `]`",
             "app.json:7:16: error[wrong-type]: `tool_sets[0]` is a number, expected a mapping",
             "app.json:8:2: warning[unknown-key]: `persona` has no effect: there is no such key\n  hint: the keys here are `$schema`, \
-             `name`, `system_prompt`, `model`, `max_iterations`, `tool_sets`, `hooks`",
+             `name`, `system_prompt`, `model`, `max_iterations`, `tool_sets`, `hooks`, `dial_url`, `dial_api_key_env`",
             "app.json:9:2: warning[misplaced-key]: `hidden_from_model` has no effect: `hidden_from_model` belongs elsewhere\n  hint: \
              move it to `tool_sets[type=mcp]`",
         ]

@@ -1,25 +1,28 @@
 //! `tool_sets`: where an app's tools are from.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::choices::meant;
 use super::sections::{INTERNAL, MCP};
-use super::{Surroundings, fallback, server};
+use super::served::fallback_of;
+use super::{Surroundings, deployments, dial, rest, served, server};
 use crate::agent::config::report::{Field, Fields, Report};
 use crate::agent::config::servers::ServerConfig;
 use crate::agent::config::yaml::Yaml;
 use crate::diagnostic::Place;
-use crate::quickapp::{FallbackConfiguration, ToolSet, ToolSetKind};
+use crate::quickapp::{ToolSet, ToolSetKind};
+
+pub(crate) use deployments::DeploymentConfig;
+pub(crate) use rest::RestConfig;
 
 /// How many tool sets a manifest may have.
 const MOST_SETS: usize = 100;
 
-/// How many names a message lists.
-const MOST_LISTED: usize = 20;
+/// The types that are read.
+const TYPES: [&str; 6] = ["mcp", "dial-mcp", "dial-app", "dial-deployment", "rest-api", "internal"];
 
-/// The types that are read, and those that are not yet.
-const TYPES: [&str; 2] = ["mcp", "internal"];
-pub(super) const LATER: [&str; 5] = ["dial-mcp", "dial-app", "dial-deployment", "rest-api", "predefined"];
+/// A type that names a template of the service that Quick Apps come from.
+pub(super) const PREDEFINED: &str = "predefined";
 
 /// A tool set, as far as it could be read.
 pub(super) struct ReadSet {
@@ -29,29 +32,66 @@ pub(super) struct ReadSet {
     pub(super) place: Place,
     /// The tools that it has, by their own names.
     pub(super) tools: Tools,
+    /// Those that the model is not shown.
+    pub(super) hidden: Vec<Named>,
     /// The set; none where its type is not read.
     pub(super) set: Option<ToolSet>,
-    /// How its server is reached, where it has one.
-    pub(super) server: Option<ServerConfig>,
+    /// What its tools are made of; none for Python tools, and where something in it is wrong.
+    pub(super) made: Option<Made>,
+}
+
+/// What the tools of a set are made of.
+pub(super) enum Made {
+    /// A server that has them.
+    Server(ServerConfig),
+    /// Requests over HTTP.
+    Rest(RestConfig),
+    /// Models that are asked.
+    Deployments(Vec<DeploymentConfig>),
 }
 
 /// What is known of the tools of a set.
 pub(super) enum Tools {
-    /// It has these of a server, each with the set's name before its own.
-    Allowed(Vec<Named>),
+    /// It has these, by their own names, and where each is named.
+    Known(Known, Vec<Named>),
     /// It has what its server has.
     Any,
-    /// It has these, by their own names.
-    Internal(Vec<Named>),
     /// Nothing: what is wrong with the set has been told.
     Unread,
+}
+
+/// How it is known which tools a set has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Known {
+    /// Its server may have these.
+    Allowed,
+    /// Its server has these.
+    Listed,
+    /// They are requests that it describes.
+    Rest,
+    /// They are deployments.
+    Deployments,
+    /// They are Python tools.
+    Internal,
+}
+
+impl Known {
+    /// Whether the model and hooks know the tools by their own names alone.
+    pub(super) fn is_exact(self) -> bool {
+        matches!(self, Self::Deployments | Self::Internal)
+    }
 }
 
 /// A name, and where it stands.
 pub(super) type Named = (String, Place);
 
-/// Reads the list, in its order.
-pub(super) fn read(field: &Field<'_>, report: &mut Report, around: &Surroundings<'_>) -> Vec<ReadSet> {
+/// Reads the list, in its order. `top` is the manifest's own mapping.
+pub(super) fn read(
+    field: &Field<'_>,
+    top: &Fields<'_>,
+    report: &mut Report,
+    around: &Surroundings<'_>,
+) -> Vec<ReadSet> {
     let items = report.items(field, "a list of tool sets");
     if let Some(more) = items.get(MOST_SETS) {
         let message = format!("There are {} tool sets, more than {MOST_SETS}", items.len());
@@ -60,7 +100,7 @@ pub(super) fn read(field: &Field<'_>, report: &mut Report, around: &Surroundings
     let mut seen: HashMap<String, Place> = HashMap::new();
     let mut sets = vec![];
     for item in items.iter().take(MOST_SETS) {
-        let Some(set) = tool_set(item, report, around) else { continue };
+        let Some(set) = tool_set(item, top, report, around) else { continue };
         if let Some(name) = &set.name {
             if let Some(first) = seen.get(name) {
                 let message = format!("The tool set `{name}` is there twice");
@@ -75,27 +115,29 @@ pub(super) fn read(field: &Field<'_>, report: &mut Report, around: &Surroundings
     sets
 }
 
-fn tool_set(item: &Field<'_>, report: &mut Report, around: &Surroundings<'_>) -> Option<ReadSet> {
+fn tool_set(item: &Field<'_>, top: &Fields<'_>, report: &mut Report, around: &Surroundings<'_>) -> Option<ReadSet> {
     let any = report.free_fields(item)?;
     let kind = any.require("type", report).and_then(|kind| Some((report.text(&kind)?, kind.node.place)));
     let name = any.require("name", report).and_then(|field| name(&field, report));
-    let shown = name.clone().unwrap_or_default();
     let place = any.get("name").map_or_else(|| any.place("name"), |field| field.node.place);
-    let unread = ReadSet { name, place, tools: Tools::Unread, set: None, server: None };
-    match kind {
-        Some((kind, _)) if kind == "mcp" => {
-            let (set, tools, server) = mcp(item, shown, report, around)?;
-            Some(ReadSet { tools, set: Some(set), server, ..unread })
+    let unread = ReadSet { name, place, tools: Tools::Unread, hidden: vec![], set: None, made: None };
+    let Some((kind, place)) = kind else { return Some(unread) };
+    match &*kind {
+        "mcp" => {
+            let fields = report.fields(item, &MCP)?;
+            let reached =
+                fields.require("mcp_server_info", report).and_then(|info| server::read(&info, report, around));
+            Some(served::read(&fields, unread, reached, report))
         }
-        Some((kind, _)) if kind == "internal" => {
-            let (set, tools) = internal(item, shown, report, around)?;
-            Some(ReadSet { tools, set: Some(set), ..unread })
-        }
-        Some((kind, place)) => {
-            not_read(&kind, place, report);
+        "dial-mcp" => dial::toolset(item, unread, top, report, around),
+        "dial-app" => dial::app(item, unread, top, report, around),
+        "dial-deployment" => deployments::read(item, unread, top, report, around),
+        "rest-api" => rest::read(item, unread, report, around),
+        "internal" => internal(item, unread, report, around),
+        other => {
+            not_read(other, place, report);
             Some(unread)
         }
-        None => Some(unread),
     }
 }
 
@@ -111,61 +153,19 @@ fn name(field: &Field<'_>, report: &mut Report) -> Option<String> {
 
 /// Tells of a type that is not read.
 fn not_read(kind: &str, place: Place, report: &mut Report) {
-    let supported = format!("`{}`", TYPES.join("` and `"));
-    if LATER.contains(&kind) {
-        let message = format!("Tool sets of the type `{kind}` are not supported yet");
-        report.error("unsupported-tool-set", place, message, format!("supported are {supported}"));
-    } else {
-        let hint = meant(kind, TYPES.into_iter().chain(LATER), report).unwrap_or(format!("supported are {supported}"));
-        report.error("invalid-value", place, format!("There is no type of tool set `{kind}`"), hint);
+    if kind == PREDEFINED {
+        let message =
+            format!("Tool sets of the type `{PREDEFINED}` cannot be read: they name a template of the service");
+        let hint = "its templates are not part of the published interface: write out what the template has".to_owned();
+        report.error("unsupported-tool-set", place, message, hint);
+        return;
     }
+    let known = TYPES.into_iter().chain([PREDEFINED]);
+    let hint = meant(kind, known, report).unwrap_or_else(|| format!("supported are `{}`", TYPES.join("`, `")));
+    report.error("invalid-value", place, format!("There is no type of tool set `{kind}`"), hint);
 }
 
-fn mcp(
-    item: &Field<'_>,
-    name: String,
-    report: &mut Report,
-    around: &Surroundings<'_>,
-) -> Option<(ToolSet, Tools, Option<ServerConfig>)> {
-    let fields = report.fields(item, &MCP)?;
-    let reached = fields.require("mcp_server_info", report).and_then(|info| server::read(&info, report, around));
-    let tool_timeout = fields.get("tool_timeout").and_then(|limit| report.time(&limit, ("seconds", 1.0), false));
-    let allowed = fields.get("allowed_tools").map(|field| names(&field, report));
-    let hidden = fields.get("hidden_from_model").map(|field| names(&field, report));
-    let tools = match allowed {
-        Some(Some(allowed)) if allowed.is_empty() => {
-            let message = format!("`{}` is empty: every tool is allowed", fields.path("allowed_tools"));
-            let hint = "name the tools, or take it out".to_owned();
-            report.warning("invalid-value", fields.place("allowed_tools"), message, hint);
-            Tools::Any
-        }
-        Some(Some(allowed)) => Tools::Allowed(allowed),
-        Some(None) => Tools::Unread,
-        None => Tools::Any,
-    };
-    let hidden = hidden.flatten().unwrap_or_default();
-    if let Tools::Allowed(allowed) = &tools {
-        hidden_are_allowed(&hidden, allowed, &fields, report);
-    }
-    let set = ToolSet {
-        kind: ToolSetKind::Mcp,
-        allowed_tools: match &tools {
-            Tools::Allowed(allowed) => Some(bare(allowed)),
-            _ => None,
-        },
-        hidden_from_model: bare(&hidden),
-        fallback: fallback_of(&fields, report),
-        name: name.clone(),
-    };
-    Some((set, tools, reached.map(|reached| ServerConfig { name, reached, tool_timeout })))
-}
-
-fn internal(
-    item: &Field<'_>,
-    name: String,
-    report: &mut Report,
-    around: &Surroundings<'_>,
-) -> Option<(ToolSet, Tools)> {
+fn internal(item: &Field<'_>, unread: ReadSet, report: &mut Report, around: &Surroundings<'_>) -> Option<ReadSet> {
     let fields = report.fields(item, &INTERNAL)?;
     let tools = fields.require("tools", report).and_then(|field| {
         let tools = names(&field, report)?;
@@ -184,46 +184,26 @@ fn internal(
             report.error("unknown-tool", *place, format!("`{tool}` is no tool beside the manifest"), hint);
         }
     }
-    let set = ToolSet {
-        name,
-        kind: ToolSetKind::Internal(bare(named)),
-        allowed_tools: None,
-        hidden_from_model: vec![],
-        fallback: fallback_of(&fields, report),
-    };
-    Some((set, tools.map_or(Tools::Unread, Tools::Internal)))
+    let kind = ToolSetKind::Internal(bare(named));
+    let set = Some(without_server(&unread, kind, &fields, report));
+    Some(ReadSet { tools: tools.map_or(Tools::Unread, |tools| Tools::Known(Known::Internal, tools)), set, ..unread })
 }
 
-fn fallback_of(fields: &Fields<'_>, report: &mut Report) -> FallbackConfiguration {
-    let field = fields.get("fallback_configuration");
-    field.and_then(|field| fallback::read(&field, report)).unwrap_or_default()
-}
-
-/// What is hidden and not allowed would be there for nobody: more likely one of the two lists is not what is meant.
-fn hidden_are_allowed(hidden: &[Named], allowed: &[Named], fields: &Fields<'_>, report: &mut Report) {
-    let allowed: BTreeSet<_> = allowed.iter().map(|(name, _)| name.as_str()).collect();
-    let mut missing: Vec<_> =
-        hidden.iter().map(|(name, _)| name.as_str()).filter(|name| !allowed.contains(name)).collect();
-    if missing.is_empty() {
-        return;
-    }
-    if missing.len() > MOST_LISTED {
-        missing.truncate(MOST_LISTED);
-        missing.push("…");
-    }
-    let message = format!("hidden_from_model entries not present in allowed_tools: {}", missing.join(", "));
-    let hint = "add them to `allowed_tools`, or take them out of `hidden_from_model`".to_owned();
-    report.error("hidden-not-allowed", fields.place("hidden_from_model"), message, hint);
-    report.relate("these tools are allowed", fields.place("allowed_tools"));
+/// A set that has no server: nothing of it is hidden.
+pub(super) fn without_server(read: &ReadSet, kind: ToolSetKind, fields: &Fields<'_>, report: &mut Report) -> ToolSet {
+    let name = read.name.clone().unwrap_or_default();
+    let fallback = fallback_of(fields, report);
+    ToolSet { name, kind, allowed_tools: None, hidden_from_model: vec![], fallback }
 }
 
 /// The texts of a list, and where each stands; none where something in it is wrong.
-fn names(field: &Field<'_>, report: &mut Report) -> Option<Vec<Named>> {
+pub(super) fn names(field: &Field<'_>, report: &mut Report) -> Option<Vec<Named>> {
     let items = report.items(field, "a list of texts");
     let read: Vec<_> = items.iter().map(|item| Some((report.text(item)?, item.node.place))).collect();
     if matches!(field.node.value, Yaml::List(_)) { read.into_iter().collect() } else { None }
 }
 
-fn bare(names: &[Named]) -> Vec<String> {
+/// Names without their places.
+pub(super) fn bare(names: &[Named]) -> Vec<String> {
     names.iter().map(|(name, _)| name.clone()).collect()
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::testing::{manifest, manifest_beside, mcp, told};
-use super::tool_sets::LATER;
 
 /// What is said of a tool set of a server, with some keys set; all stands on one line.
 fn of_set(keys: &Value) -> Vec<String> {
@@ -49,24 +48,24 @@ fn hidden_tools_are_among_those_that_are_allowed() {
 
 #[test]
 fn types_that_are_not_read_are_told() {
-    let later = |kind: &str| {
-        format!(
-            "error[unsupported-tool-set]: Tool sets of the type `{kind}` are not supported yet\n  hint: supported are `mcp` and `internal`"
-        )
-    };
-    for kind in LATER {
-        let text = json!({"tool_sets": [{"type": kind, "name": "x", "deployment_id": "y"}]}).to_string();
-        assert_eq!(bare(&told(&text)), [later(kind)]);
-        assert_eq!(manifest(&text).0, None);
-    }
     let of = |kind: &str| bare(&told(&json!({"tool_sets": [{"type": kind, "name": "x"}]}).to_string()));
+    assert_eq!(
+        of("predefined"),
+        [
+            "error[unsupported-tool-set]: Tool sets of the type `predefined` cannot be read: they name a template of the service\n  \
+             hint: its templates are not part of the published interface: write out what the template has"
+        ]
+    );
     assert_eq!(
         of("dial-ap"),
         ["error[invalid-value]: There is no type of tool set `dial-ap`\n  hint: did you mean `dial-app`?"]
     );
     assert_eq!(
         of("grpc"),
-        ["error[invalid-value]: There is no type of tool set `grpc`\n  hint: supported are `mcp` and `internal`"]
+        [
+            "error[invalid-value]: There is no type of tool set `grpc`\n  hint: supported are `mcp`, `dial-mcp`, `dial-app`, \
+             `dial-deployment`, `rest-api`, `internal`"
+        ]
     );
     assert_eq!(
         bare(&told("{\"tool_sets\": [{}]}")),
@@ -99,17 +98,41 @@ fn what_is_wrong_with_a_tool_set_is_told() {
              its `url` or started by its `command`: keep one of the two",
         ),
         (
-            json!({"mcp_server_info": {"url": "http://a", "protocol": "sse"}}),
-            "warning[unsupported-protocol]: `tool_sets[0].mcp_server_info.protocol` has no effect: the address is spoken to by \
-             streamable HTTP\n  hint: most servers have an address for streamable HTTP as well, such as `/mcp` beside `/sse`",
-        ),
-        (
             json!({"mcp_server_info": {"url": "http://a", "protocol": "streamable-http"}}),
             "error[invalid-value]: There is no protocol `streamable-http`\n  hint: did you mean `streamable_http`?",
         ),
         (
-            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "basic", "token": "x"}}}),
-            "error[invalid-value]: The authorization `basic` is not supported\n  hint: supported is `bearer`, with a `token`",
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "client_id_secret", "client_id": "x"}}}),
+            "error[invalid-value]: The authorization `client_id_secret` is not supported\n  hint: supported are `bearer`, `api_key` and \
+             `basic`: fetch the token elsewhere, and give it as `bearer`",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "baerer", "token": "x"}}}),
+            "error[invalid-value]: There is no authorization `baerer`\n  hint: did you mean `bearer`?",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "api_key", "key": "${KEY}"}}}),
+            "error[missing-key]: `tool_sets[0].mcp_server_info.authorization.name` is missing",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "api_key", "key": "${KEY}", "name": "Host"}}}),
+            "error[invalid-name]: `tool_sets[0].mcp_server_info.authorization.name` is no header that may be given\n  hint: write it as in \
+             `Api-Key`",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "api_key", "key": "${KEY}", "name": "K", "location": "query"}}}),
+            "error[invalid-value]: A key cannot be sent in the place `query`\n  hint: only `header` is supported; the `query` and the \
+             `body` of a tool may have `${NAME}`",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "basic", "username": "a:b", "password": "${KEY}"}}}),
+            "error[invalid-value]: `tool_sets[0].mcp_server_info.authorization.username` has a colon\n  hint: the name ends at the first \
+             `:` for whoever reads it (RFC 7617)",
+        ),
+        (
+            json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "bearer", "token": "${KEY}", "username": "a"}}}),
+            "warning[misplaced-key]: `tool_sets[0].mcp_server_info.authorization.username` has no effect: the authorization is of \
+             another type\n  hint: it has `token`",
         ),
         (
             json!({"mcp_server_info": {"url": "http://a", "authorization": {"type": "bearer"}}}),

@@ -1,30 +1,27 @@
-//! The thread that keeps the connections. A turn is a future that any executor may drive, or none for a while: connections that depended on
-//! it would stand still, so they have a small runtime of their own.
+//! The thread that keeps connections. A turn is a future that any executor may drive, or none for a while: connections that depended on it
+//! would stand still, so they have a small runtime of their own.
 
 use std::future::{Future, pending};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 
-use super::error::McpError;
-
 /// The name of the thread.
-const THREAD: &str = "tenterhook-mcp";
+const THREAD: &str = "tenterhook-net";
 
 static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// The runtime of all servers of the process, started by the first.
-pub(super) fn runtime() -> Result<Handle, McpError> {
-    let failed = |error: std::io::Error| McpError::Thread { reason: error.to_string() };
+pub(super) fn runtime() -> io::Result<Handle> {
     let mut started = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = &*started {
         return Ok(handle.clone());
     }
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let handle = runtime.handle().clone();
-    thread::Builder::new().name(THREAD.to_owned()).spawn(move || runtime.block_on(pending::<()>())).map_err(failed)?;
+    thread::Builder::new().name(THREAD.to_owned()).spawn(move || runtime.block_on(pending::<()>()))?;
     *started = Some(handle.clone());
     Ok(handle)
 }
