@@ -1,6 +1,6 @@
 //! `chat` and `run` with a Quick App in the place of an agent: its manifest is a file.
 
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::io::{self, BufReader, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,16 +10,11 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::chat::{ChatArgs, lines};
-use super::run::{RunArgs, builder, open};
+use super::run::{Lines, RunArgs, builder, open};
 use super::{Global, OutputFormat, Status, logging, say};
 use crate::agent::{LoadedApp, folder_of};
 use crate::conversation::{Object, message};
 use crate::quickapp::{QuickApp, RequestEvent, RequestInput, RequestStatus};
-
-/// Whether what the command was given is an app.
-pub(super) fn is_app(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| ["json", "yml", "yaml"].iter().any(|known| kind == *known)) && path.is_file()
-}
 
 fn load(manifest: &Path, global: &Global) -> anyhow::Result<LoadedApp> {
     crate::python::console(logging::of_python(global));
@@ -162,16 +157,21 @@ fn traced(event: &RequestEvent) -> Option<String> {
 
 /// Answers each conversation of a file; what comes of one is a line on stdout.
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status> {
-    let input = BufReader::new(open(&arguments.input)?);
+    for (is_given, flag) in [(arguments.jobs.is_some(), "--jobs"), (arguments.diff, "--diff")] {
+        anyhow::ensure!(
+            !is_given,
+            "`{flag}` is for recorded conversations of an agent: an app answers one conversation after another\n  hint: leave out `{flag}`"
+        );
+    }
+    let mut lines = Lines::new(BufReader::new(open(&arguments.input)?));
     let loaded = load(&arguments.agent, global)?;
     let (runtime, mut worst, mut out) = (runtime()?, Status::Clean, io::stdout().lock());
-    for (number, line) in input.lines().enumerate().take(arguments.limit.unwrap_or(usize::MAX)) {
-        let line = line.context("The input cannot be read")?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let read = read(&line).with_context(|| format!("{}:{}", arguments.input.display(), number + 1));
-        let input = match read {
+    let mut left = arguments.limit.unwrap_or(usize::MAX);
+    while left > 0 {
+        let Some((number, line)) = lines.next().context("The input cannot be read")? else { break };
+        left -= 1;
+        let read = line.map_err(anyhow::Error::msg).and_then(|line| read(&line));
+        let input = match read.with_context(|| format!("{}:{number}", arguments.input.display())) {
             Ok(input) => input,
             Err(error) => {
                 say(format_args!("error: {error:#}"));
@@ -181,7 +181,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> anyhow::Result<Status
         };
         let events: Vec<_> = runtime.block_on(loaded.app.request(input).collect());
         if let Some(RequestEvent::Finished { status, messages }) = events.last() {
-            writeln!(out, "{}", json!({"line": number + 1, "status": status, "messages": messages}))?;
+            writeln!(out, "{}", json!({"line": number, "status": status, "messages": messages}))?;
             if *status == RequestStatus::Error {
                 worst = Status::Problems;
             }

@@ -21,6 +21,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::agent::is_manifest;
+
 /// What the command's exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -130,8 +132,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     };
     let _export = logging::start(&cli.global, matches!(cli.command, Command::Worker(_)));
     let done = match &cli.command {
-        Command::Run(arguments) if apps::is_app(&arguments.agent) => apps::run(arguments, &cli.global),
-        Command::Chat(arguments) if apps::is_app(&arguments.agent) => apps::chat(arguments, &cli.global),
+        Command::Run(arguments) if is_manifest(&arguments.agent) => apps::run(arguments, &cli.global),
+        Command::Chat(arguments) if is_manifest(&arguments.agent) => apps::chat(arguments, &cli.global),
         Command::Run(arguments) => run::run(arguments, &cli.global),
         Command::Chat(arguments) => chat::run(arguments, &cli.global),
         Command::Execute(arguments) => execute::run(arguments, &cli.global),

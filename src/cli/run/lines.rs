@@ -9,19 +9,19 @@ pub(super) const LONGEST_LINE: usize = 64 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of an input that are not blank, with their numbers from 1.
-pub(super) struct Lines<R> {
+pub(in crate::cli) struct Lines<R> {
     input: R,
     number: u64,
     longest: usize,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(in crate::cli) fn new(input: R) -> Self {
         Self { input, number: 0, longest: LONGEST_LINE }
     }
 
     /// The next line that is not blank, or why it is none; `None` at the end of the input.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Result<String, String>)>> {
+    pub(in crate::cli) fn next(&mut self) -> io::Result<Option<(u64, Result<String, String>)>> {
         loop {
             let mut line = Vec::new();
             let mut length = 0_usize;

@@ -30,12 +30,15 @@ use super::{Global, OutputFormat, Status, logging};
 use crate::agent::{HookEngine, HookEngineBuilder};
 use crate::conversation::Recording;
 use crate::python;
-use lines::Lines;
+pub(super) use lines::Lines;
 use player::Played;
 use report::{Report, SkippedLine};
 
 /// How long the run waits at its end while no observer ends: one that blocks its thread would keep it for ever.
 const STALL: Duration = Duration::from_secs(10);
+
+/// How many conversations are played at once unless it is said.
+const JOBS: usize = 8;
 
 /// How long hooks have to end by themselves once everything has been played.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -50,12 +53,12 @@ pub(super) struct RunArgs {
     /// Play the first N conversations only
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<usize>,
-    /// Conversations that are played at once; the report does not depend on it
-    #[arg(long, value_name = "N", default_value = "8")]
-    jobs: NonZeroUsize,
+    /// Conversations that are played at once; the report does not depend on it [default: 8]
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
     /// Show what each hook changed
     #[arg(long)]
-    diff: bool,
+    pub(super) diff: bool,
     /// How the report looks on stdout
     #[arg(long, value_enum, default_value_t)]
     output_format: OutputFormat,
@@ -160,7 +163,7 @@ async fn play_all(
         .with_style(ProgressStyle::with_template("{spinner} {pos} conversations, {elapsed}")?);
     bar.enable_steady_tick(Duration::from_millis(100));
     let mut report = Report::new(&arguments.agent, &arguments.input);
-    let jobs = arguments.jobs.get();
+    let jobs = arguments.jobs.map_or(JOBS, NonZeroUsize::get);
     let lines = read_ahead(input, arguments.limit.unwrap_or(usize::MAX), jobs);
     let mut senders = HashSet::new();
     let plays = stream::unfold(lines, |mut lines| async { lines.recv().await.map(|line| (line, lines)) }).map(|line| {
