@@ -10,7 +10,8 @@ use super::exit::Exit;
 use super::hooks::ExecutionHook::OnBeforeExecution;
 use super::testing::{Does, Replies, Runs, coded, object, scene};
 use crate::conversation::message;
-use crate::hooks::{AnyPayload, Outcome, Point};
+use crate::hooks::Point::{self, ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult};
+use crate::hooks::{AnyPayload, Outcome};
 use crate::step::{Hooks, Identity, ModelReply, RequestedCall};
 
 const EXITS: &str = r#"exit done {"success": true, "result": 1}"#;
@@ -184,7 +185,6 @@ async fn an_agents_hooks_stand_around_the_model_the_tools_and_what_is_said() {
         })
         .run()
         .await;
-    use Point::{ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult};
     let points =
         [ModelRequest, ModelResponse, OutgoingText, ToolCall, ToolResult, ModelRequest, ModelResponse, OutgoingText];
     assert_eq!(*hooks.0.lock().unwrap(), points);

@@ -91,7 +91,7 @@ impl Course {
         }
         journal.unless_aborted()?;
         if !thoughts.is_empty() {
-            return Ok(Ended::so(thinking(thoughts)));
+            return Ok(Ended::so(thinking(&thoughts)));
         }
         if !outcome.unawaited.is_empty() {
             return Ok(Ended::so(unawaited(&outcome.unawaited)));
@@ -168,7 +168,7 @@ fn told(error: &CodeError) -> String {
     }
 }
 
-fn thinking(thoughts: Vec<(String, Value)>) -> Status {
+fn thinking(thoughts: &[(String, Value)]) -> Status {
     let reasons: Vec<_> = thoughts.iter().map(|(reason, _)| reason.clone()).collect();
     let variables = thoughts.iter().flat_map(|(_, context)| shown(context)).collect();
     Status::ThinkingRequested { reason: Some(reasons.join("; ")), variables }

@@ -25,7 +25,7 @@ pub(super) struct Reached {
 ///
 /// The type and the text of what the code is to catch.
 pub(super) fn reached(plan: &Plan, call: HostCall) -> Result<Reached, (&'static str, String)> {
-    let (name, payload, named) = read(call)?;
+    let (name, payload, by_name) = read(call)?;
     let Some(exit) = find(plan, &name) else {
         let names: Vec<_> = plan.exits.iter().map(|exit| exit.name.as_str()).collect();
         let text = format!("{INVALID}\nThere is no exit `{name}`. The exits are: {}", names.join(", "));
@@ -33,7 +33,7 @@ pub(super) fn reached(plan: &Plan, call: HostCall) -> Result<Reached, (&'static 
     };
     let (found, shape) = (&plan.exits[exit], plan.shapes.get(exit).and_then(Option::as_deref));
     let (Some(schema), Some(shape)) = (&found.schema, shape) else {
-        return Ok(Reached { exit, result: if named { unwrapped(payload) } else { payload } });
+        return Ok(Reached { exit, result: if by_name { unwrapped(payload) } else { payload } });
     };
     match fitting(schema, shape, &payload) {
         Some(result) => Ok(Reached { exit, result }),

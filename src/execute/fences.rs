@@ -26,9 +26,9 @@ pub(super) fn fenced(text: &str) -> Fenced {
             if ticks >= *width && info.is_empty() {
                 let code = lines.join("\n");
                 if found.code.is_none() {
-                    found.code = Some(code)
+                    found.code = Some(code);
                 } else {
-                    found.others += 1
+                    found.others += 1;
                 }
                 block = None;
             } else {
@@ -38,13 +38,12 @@ pub(super) fn fenced(text: &str) -> Fenced {
         }
         match foreign {
             Some(width) if ticks >= width && info.is_empty() => foreign = None,
-            Some(_) => {}
             None if ticks >= 3 && is_python(info) => {
                 block = Some((ticks, Vec::new()));
                 continue;
             }
             None if ticks >= 3 => foreign = Some(ticks),
-            None => {}
+            _ => {}
         }
         outside.push(line);
     }
@@ -70,32 +69,32 @@ fn is_python(info: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+    fn owned(text: &str) -> String {
+        text.to_owned()
     }
 
     #[test]
     fn the_first_block_of_python_is_the_code_and_what_is_around_it_the_text() {
         let found = fenced("Let me look.\n\n```python\nx = 1\nawait f(x)\n```\n\nOne moment.");
-        let text = some("Let me look.\n\n\nOne moment.");
-        assert_eq!(found, Fenced { text, code: some("x = 1\nawait f(x)"), others: 0, open: false });
+        let text = Some(owned("Let me look.\n\n\nOne moment."));
+        assert_eq!(found, Fenced { text, code: Some(owned("x = 1\nawait f(x)")), others: 0, open: false });
     }
 
     #[test]
     fn further_blocks_are_counted_and_a_cut_one_is_told() {
         let found = fenced("```py\n1\n```\n```Python title\n2\n```\n```python\n3");
-        assert_eq!(found, Fenced { text: None, code: some("1"), others: 1, open: true });
+        assert_eq!(found, Fenced { text: None, code: Some(owned("1")), others: 1, open: true });
     }
 
     #[test]
     fn blocks_of_other_languages_are_text() {
         let text = "```json\n{}\n```\n```\nplain\n```";
-        assert_eq!(fenced(text), Fenced { text: some(text), ..Fenced::default() });
+        assert_eq!(fenced(text), Fenced { text: Some(owned(text)), ..Fenced::default() });
     }
 
     #[test]
     fn a_wider_fence_holds_narrower_ones() {
         let found = fenced("````python\ns = '''\n```\n'''\n````");
-        assert_eq!(found.code, some("s = '''\n```\n'''"));
+        assert_eq!(found.code, Some(owned("s = '''\n```\n'''")));
     }
 }

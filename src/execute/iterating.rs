@@ -45,7 +45,7 @@ impl Course {
         journal.change(|iteration| {
             iteration.error = status.error();
             iteration.errors.extend(iteration.error.clone());
-            iteration.status = status;
+            iteration.status = *status;
             iteration.ended_ts = Some(now_ms());
         });
         running.hooks().traces_heard().await;

@@ -29,7 +29,7 @@ pub(super) struct Journal {
 /// How an iteration ends.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) status: Status,
+    pub(super) status: Box<Status>,
     /// Why the execution ends with it, whatever the status.
     pub(super) fatal: Option<String>,
 }
@@ -37,13 +37,13 @@ pub(super) struct Ended {
 impl Ended {
     /// It ends so, and the status decides what comes next.
     pub(super) fn so(status: Status) -> Self {
-        Self { status, fatal: None }
+        Self { status: Box::new(status), fatal: None }
     }
 
     /// It ends with an error, and the execution with it.
     pub(super) fn fatal(message: String) -> Self {
         let status = Status::ExecutionError { message: message.clone(), stack: String::new() };
-        Self { status, fatal: Some(message) }
+        Self { status: Box::new(status), fatal: Some(message) }
     }
 }
 
@@ -106,8 +106,7 @@ impl Journal {
             return;
         }
         let text = match outgoing(running.hooked(), text).await {
-            Outgoing::Say(text) => text,
-            Outgoing::Rejected { response: Some(text) } => text,
+            Outgoing::Say(text) | Outgoing::Rejected { response: Some(text) } => text,
             Outgoing::Rejected { response: None } => return,
         };
         running.said.store(true, Ordering::Relaxed);

@@ -20,6 +20,8 @@ mod calling;
 mod code_tests;
 mod coding;
 mod controller;
+#[cfg(test)]
+mod doubles;
 mod error;
 mod event;
 mod execution;
@@ -50,12 +52,17 @@ mod runner;
 mod running;
 mod shape;
 mod signature;
+#[cfg(test)]
+mod span_tests;
 mod status;
 mod subset;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tool_hooks_tests;
 mod tooling;
 mod trace;
+mod under_way;
 
 pub(crate) use controller::controller_of;
 pub use controller::{ABORTED, Controller};

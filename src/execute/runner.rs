@@ -28,7 +28,7 @@ pub struct CodeLimits {
 impl Default for CodeLimits {
     fn default() -> Self {
         Self {
-            time: Duration::from_secs(60),
+            time: Duration::from_mins(1),
             memory: 128 << 20,
             recursion: 1_000,
             output: 64 << 10,

@@ -7,9 +7,8 @@
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use futures_util::future::{BoxFuture, Either, select};
+use futures_util::future::{Either, select};
 use serde_json::Value;
 use tracing::Instrument as _;
 use tracing::field::Empty;
@@ -19,15 +18,14 @@ use super::budget::Verdict;
 use super::calling::{Desk, Stop};
 use super::execution::ExecutionTool;
 use super::hooks::{ExecutionHook, HookFailure, ToolMoment};
-use super::journal::Journal;
 use super::runner::{HostCall, HostRefusal};
-use super::running::now_ms;
 use super::trace::Traced;
+use super::under_way::{InExecution, UnderWay};
 use crate::conversation::{Object, text_of_value};
 use crate::dispatch::sleep;
 use crate::step::{Call, Preflight, preflight, result};
 use crate::telemetry::{EXECUTE, fails};
-use crate::tools::{Tool, ToolContext, ToolOutput, ToolSpec, Utterance};
+use crate::tools::{Tool, ToolContext, ToolOutput, ToolSpec};
 
 impl Desk {
     /// Calls a tool.
@@ -284,78 +282,5 @@ fn changed(output: &ToolOutput, left: Value) -> Value {
         Value::String(text) if *text == output.text() => output.value.clone(),
         Value::String(text) if !output.value.is_string() => serde_json::from_str(text).unwrap_or(left),
         _ => left,
-    }
-}
-
-/// A call that is under way. One that is dropped has been given up.
-struct UnderWay<'a> {
-    desk: &'a Desk,
-    tool_name: String,
-    id: String,
-    /// As the code gave it.
-    input: Value,
-    started_at: u64,
-    ended: bool,
-}
-
-impl<'a> UnderWay<'a> {
-    fn begin(desk: &'a Desk, tool_name: &str) -> Self {
-        desk.under_way.fetch_add(1, Ordering::AcqRel);
-        let id = desk.journal.running.new_id("tcall");
-        let tool_name = tool_name.to_owned();
-        Self { desk, tool_name, id, input: Value::Null, started_at: now_ms(), ended: false }
-    }
-
-    fn end(mut self, output: Option<Value>, error: Option<String>) {
-        self.tell(output, error);
-    }
-
-    fn tell(&mut self, output: Option<Value>, error: Option<String>) {
-        self.ended = true;
-        let call = Traced::ToolCall {
-            tool_name: self.tool_name.clone(),
-            tool_call_id: self.id.clone(),
-            native_call_id: self.desk.native_call_id.clone(),
-            input: std::mem::take(&mut self.input),
-            success: error.is_none(),
-            output,
-            error,
-        };
-        self.desk.journal.trace_since(self.started_at, call);
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.tell(None, Some("It was given up before it was done".to_owned()));
-        }
-        self.desk.under_way.fetch_sub(1, Ordering::AcqRel);
-        self.desk.idle.notify_waiters();
-    }
-}
-
-/// The execution as its tools see it.
-struct InExecution(Arc<Journal>);
-
-impl ToolContext for InExecution {
-    fn sender_id(&self) -> &str {
-        &self.0.running.plan.identity.sender_id
-    }
-
-    fn send(&self, utterance: Utterance) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.0.say(&utterance.text).await })
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.0.running.controller.is_aborted()
-    }
-
-    fn cancelled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.running.controller.aborted())
-    }
-
-    fn model(&self) -> String {
-        self.0.now().model.clone()
     }
 }
