@@ -107,6 +107,7 @@ pub const SANDBOX_LACKS: &[Lack] = &[
         example: "class A(Exception): pass",
     },
     Lack { what: "generators (`yield`)", example: "def f():\n    yield 1" },
+    Lack { what: "generator expressions that are lazy: each is made at once", example: "any(i for i in iter(int, 1))" },
     Lack { what: "`del`", example: "x = {1: 2}\ndel x[1]" },
     Lack { what: "`async with`", example: "async def f(x):\n    async with x: pass" },
     Lack { what: "`async for`", example: "async def f(x):\n    async for y in x: pass" },

@@ -1,4 +1,4 @@
-//! The sandbox for generated code: PyPI `pydantic-monty`, driven by a thread of Python's (`tenterhook.sandbox`).
+//! The sandbox for generated code: the package `pydantic-monty`, driven by a thread of Python's (`tenterhook.sandbox`).
 //!
 //! Calls of the code are answered within the future of the run, whoever polls it; the thread is told the answers through an eventfd. No
 //! Rust thread of this crate attaches to the interpreter for it.
@@ -60,12 +60,14 @@ impl CodeRunner for PySandbox {
     }
 }
 
-/// The thread's post; the thread is started by the first who asks.
+/// The thread's post; the thread is started by the first who asks, and again where it has ended: the package may have been installed since.
 fn office() -> Result<Arc<Office>, RunnerError> {
     let failed = |error: &dyn std::fmt::Display| RunnerError::Failed(error.to_string());
     let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((office, process)) = &*thread {
-        return if *process == std::process::id() { Ok(Arc::clone(office)) } else { Err(failed(&Error::Forked)) };
+    match &*thread {
+        Some((_, process)) if *process != std::process::id() => return Err(failed(&Error::Forked)),
+        Some((office, _)) if office.gone().is_none() => return Ok(Arc::clone(office)),
+        _ => {}
     }
     let office = Office::new().map_err(|error| failed(&error))?;
     ask(AssistantOrder::Sandbox(SandboxPost(Arc::clone(&office)))).map_err(|error| failed(&error))?;

@@ -29,6 +29,9 @@ READING = 5.0
 #: Waits of the sandbox for the host that are no calls: names that are looked up, futures that are waited for.
 OTHER_PAUSES = 1_000
 
+#: What stands for no limit where the sandbox wants one, in seconds or pieces.
+BOUNDLESS = 1_000_000_000
+
 #: What reads the variables; no `json` that the code has put in its place is asked, and none of its own functions.
 READ = """\
 def _tenterhook_variables():
@@ -90,10 +93,10 @@ class Session:
         """A worker of the pool, to be entered."""
         self.worker = pool.checkout(
             limits={
-                "max_feed_duration_secs": self.limits["time"],
-                "max_memory": self.limits["memory"],
-                "max_recursion_depth": self.limits["recursion"],
-                "max_suspensions": self.limits["calls"] * 3 + OTHER_PAUSES,
+                "max_feed_duration_secs": min(self.limits["time"], BOUNDLESS),
+                "max_memory": min(self.limits["memory"], 1 << 40),
+                "max_recursion_depth": min(self.limits["recursion"], BOUNDLESS),
+                "max_suspensions": min(self.limits["calls"] * 3 + OTHER_PAUSES, BOUNDLESS),
             },
             os_policy={"datetime": "system", "timezone": "utc", "sleep": "call_host", "process_time": "zero"},
         )
