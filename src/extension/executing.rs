@@ -69,7 +69,11 @@ pub(super) enum GivenModel {
 /// Begins an execution whose hooks, tools and models run on `lane`. With `listens` all its events are told, else the last alone.
 #[pyfunction]
 #[pyo3(signature = (description, lane, *, hooks, tools, models, signal=None, agent=None, listens=false))]
-#[expect(clippy::too_many_arguments, reason = "arguments come from Python by their names")]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "arguments come from Python by their names"
+)]
 pub(super) fn begin_execution(
     py: Python<'_>,
     description: &str,
