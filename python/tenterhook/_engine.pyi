@@ -22,6 +22,7 @@ __all__ = [
     "Mailbox",
     "PendingCall",
     "QuickApp",
+    "SandboxPost",
     "Strike",
     "Turn",
     "TurnEngine",
