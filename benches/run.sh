@@ -25,6 +25,10 @@ PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet
 echo
 PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench quickapp
 
+# What generated code costs.
+echo
+PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench execute
+
 # How cost grows: the plots of the documents.
 PYO3_PYTHON="$PWD/.venv/bin/python" VIRTUAL_ENV="$PWD/.venv" cargo bench --quiet --bench dispatch -- --growth docs
 

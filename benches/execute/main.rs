@@ -1,7 +1,10 @@
-//! What the sandbox for generated code costs: a call of a function from within it beside the same call without, a session, a run.
+//! What the sandbox for generated code costs: a call of a function from within it beside the same call without, a session, a run; and what an
+//! execution costs around its model.
 //!
 //! `cargo bench --bench execute -- [--rounds N]`. The interpreter's packages are those of `VIRTUAL_ENV`, else of `.venv` in the crate's folder;
 //! `pydantic-monty` is to be among them. Without cargo's `--bench` each row is played once and nothing is timed.
+
+mod iterations;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +70,7 @@ async fn measure(runner: &Arc<dyn CodeRunner>, rounds: usize) {
         let name = format!("a session with 10 awaited calls, {at_once} at once");
         row(&name, middle(together(runner, at_once, rounds).await) / at_once);
     }
+    iterations::measure(runner, rounds).await;
 }
 
 fn row(name: &str, time: Duration) {

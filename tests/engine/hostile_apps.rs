@@ -74,7 +74,7 @@ async fn a_manifest_of_a_megabyte_with_a_thousand_templates_is_loaded_and_its_re
     let (start, before) = (Instant::now(), peak_kb());
     let (_folder, app) = app(&json!(hooks), &[], vec![said("Hm.")]);
     let events = events_of(&app, vec![user("Hello")]).await;
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
     took_at_most(300, before);
     let expected: Vec<_> = (0..1_000).map(|index| (format!("h{index}"), true)).collect();
     assert_eq!(ran(&events), expected);

@@ -75,7 +75,7 @@ fn serve(connection: &TcpStream, hangs: Hangs) -> Option<()> {
     };
     let method = asked["method"].as_str()?;
     if matches!(hangs, Hangs::At(at) if at == method) {
-        thread::sleep(Duration::from_secs(60));
+        thread::sleep(Duration::from_mins(1));
         return None;
     }
     let Some(id) = asked.get("id") else {
@@ -86,7 +86,7 @@ fn serve(connection: &TcpStream, hangs: Hangs) -> Option<()> {
         .ok()?;
     if matches!(hangs, Hangs::Within(within) if within == method) {
         out.write_all(&answer.as_bytes()[..answer.len() / 2]).ok()?;
-        thread::sleep(Duration::from_secs(60));
+        thread::sleep(Duration::from_mins(1));
         return None;
     }
     out.write_all(answer.as_bytes()).ok()
@@ -133,7 +133,7 @@ fn a_server_that_hangs_while_it_is_connected_to_refuses_the_load_in_its_time() {
         let of_http = McpServerConfig::http("m", &url, None);
         let of_process = McpServerConfig::stdio("m", "python3", arguments(hangs));
         for (mut config, place) in [(of_http, url.as_str()), (of_process, "python3")] {
-            config.connect_timeout = Duration::from_millis(1_000);
+            config.connect_timeout = Duration::from_secs(1);
             let start = Instant::now();
             let told = block_on(McpServers::connect(&[config], &[])).unwrap_err().to_string();
             assert_eq!(told, format!("The MCP server `m` at `{place}` has not told its tools within 1s{hint}"));

@@ -289,7 +289,7 @@ mod tests {
             );
         }
         let read = with("on_request_start", &json!({"timeout_seconds": 2.5})).0.unwrap();
-        assert_eq!(read.timeout.as_secs_f64(), 2.5);
+        assert_eq!(read.timeout, std::time::Duration::from_millis(2_500));
     }
 
     #[test]
