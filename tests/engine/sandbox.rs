@@ -192,12 +192,28 @@ async fn variables_that_are_no_json_are_left_out() {
 }
 
 #[tokio::test]
+async fn variables_are_told_whatever_names_the_code_sets() {
+    let outcome = run("type = 'parcel'\nlen = str = list = dict = 1\nimport json\njson = 2\nx = ['a']").await;
+    let expected = json!({"type": "parcel", "len": 1, "str": 1, "list": 1, "dict": 1, "json": 2, "x": ["a"]});
+    assert_eq!((outcome.error, json!(outcome.variables)), (None, expected));
+}
+
+#[tokio::test]
+async fn variables_that_are_large_stay_in_the_session() {
+    let mut session = session(CodeLimits { memory: 64 << 20, ..CodeLimits::default() }).await;
+    let source = "many = [0] * 1_000_000\nlong = 'x' * 40_000_000\nnested = []\nfor i in range(64): nested = [nested, nested]\nsmall = 1";
+    let outcome = session.run(code(source), &Host::default()).await;
+    assert_eq!((outcome.error, json!(outcome.variables)), (None, json!({"i": 63, "small": 1})));
+    assert_eq!(session.run(code("len(many) + len(long)"), &Host::default()).await.value, json!(41_000_000));
+}
+
+#[tokio::test]
 async fn an_argument_that_is_no_json_is_a_type_error_in_the_code() {
     for (argument, said) in [
         ("b'x'", "a value of type `bytes`"),
         ("float('inf')", "the number inf"),
         ("2 ** 64", "a whole number beyond 64 bits"),
-        ("lambda: 1", "`<function '<lambda>' at 0xc>`"),
+        ("lambda: 1", "`<function '<lambda>'>`"),
         ("len", "a value of type `len`"),
     ] {
         let outcome =

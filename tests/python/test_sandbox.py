@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import pytest
-from tenterhook.sandbox import values
+from tenterhook.sandbox import serving, values
 from tenterhook.sandbox.rewriting import assigned, without_tasks
 from tenterhook.sandbox.sites import Sites, parse
 
@@ -196,7 +198,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "an infinity": (-math.inf, "it holds the number -inf, which is no value of JSON"),
     "a whole number": (2**64, "it holds a whole number beyond 64 bits, which is no value of JSON"),
     "a class": (int, "it holds a value of type `type`, which is no value of JSON"),
-    "a function": ("<function 'f' at 0xc>", "it holds `<function 'f' at 0xc>`, which is no value of JSON"),
+    "a function": ("<function 'f' at 0xc>", "it holds `<function 'f'>`, which is no value of JSON"),
     "a coroutine": (
         "<coroutine object f>",
         "it holds `<coroutine object f>`, which is no value of JSON: await it first",
@@ -214,6 +216,33 @@ def test_what_is_no_json_is_refused_with_what_is_wrong(value: object, message: s
     with pytest.raises(TypeError) as refusal:
         values.text(value)
     assert str(refusal.value) == message
+
+
+def test_what_is_nested_twice_in_each_of_many_is_refused_at_once() -> None:
+    value: object = []
+    for _ in range(100):
+        value = [value, value]
+    with pytest.raises(TypeError, match="it holds more than 1,000,000 values"):
+        values.text(value)
+    shared = ["a"]
+    assert values.text([shared, (shared, shared)]) == '[["a"], [["a"], ["a"]]]'
+
+
+def test_what_is_large_is_taken_on_another_thread_with_the_same_result() -> None:
+    large = list(range(100_000))
+    assert json.loads(asyncio.run(values.crossed(large, "it"))) == large
+    assert json.loads(asyncio.run(values.gave(large))) == large
+    with pytest.raises(TypeError, match="`x` holds more than 1,000,000 values"):
+        asyncio.run(values.crossed([0] * 1_000_001, "`x`"))
+
+
+def test_without_the_package_nothing_is_served_and_the_way_to_install_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    told: list[str] = []
+    serving.serve(SimpleNamespace(missing=told.append, failed=told.append))  # type: ignore[arg-type]
+    assert told[0].startswith("install it: pip install 'tenterhook[execute]' (")
 
 
 def test_what_code_has_given_at_its_end_is_shown_where_it_is_no_json() -> None:

@@ -119,8 +119,8 @@ class Drive:
             self._end(failures.limit("calls", f"The code has called functions more than {most:,} times"))
             return STOP
         try:
-            positional = [values.text(value, f"argument {at}") for at, value in enumerate(paused.args, 1)]
-            named = [(key, values.text(value, f"`{key}`")) for key, value in paused.kwargs.items()]
+            positional = [await values.crossed(value, f"argument {at}") for at, value in enumerate(paused.args, 1)]
+            named = [(key, await values.crossed(value, f"`{key}`")) for key, value in paused.kwargs.items()]
         except values.NotJson as refusal:
             return failures.exception("TypeError", f"{name}(): {refusal}")
         session.calls += 1

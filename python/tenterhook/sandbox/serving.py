@@ -114,6 +114,7 @@ class _Living:
         opened = False
         try:
             async with session.checkout(pool):
+                await session.begin()
                 opened = True
                 post.opened(session.number, None)
                 ended = False

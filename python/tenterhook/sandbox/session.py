@@ -17,8 +17,9 @@ from .sites import Sites, parse
 
 __all__ = ["Post", "Session"]
 
-#: Variables that are told after a run, and the characters that they may take together, as the text of JSON.
-VARIABLES, LONGEST = 500, 4 << 20
+#: Variables that are told after a run, how many values each may hold, and the characters that all may take together, as the text of JSON.
+#: What is larger stays in the session: to write it might take all the memory that the code has left.
+VARIABLES, VALUES, LONGEST = 500, 100_000, 4 << 20
 
 #: Sources up to that many bytes are read on the thread of all sessions.
 SHORT = 8 << 10
@@ -32,22 +33,43 @@ OTHER_PAUSES = 1_000
 #: What stands for no limit where the sandbox wants one, in seconds or pieces.
 BOUNDLESS = 1_000_000_000
 
-#: What reads the variables; no `json` that the code has put in its place is asked, and none of its own functions.
-READ = """\
-def _tenterhook_variables():
-    import json
-    found = {{}}
-    left = {longest}
-{reads}
-    return found
-_tenterhook_variables()
+#: What reads a variable, defined before all code, so that names which that sets do not reach it: `type = "parcel"` is an everyday line.
+PRELUDE = f"""\
+import json as _tenterhook_json
+def _tenterhook_write(
+    found, room, name, value, type=type, len=len, str=str, list=list, tuple=tuple, dict=dict, dumps=_tenterhook_json.dumps
+):
+    values, length, left = {VALUES}, room[0], [value]
+    while left:
+        part = left.pop()
+        kind = type(part)
+        if kind is str:
+            length = length - len(part)
+        elif kind is list or kind is tuple or kind is dict:
+            values = values - len(part)
+            if values >= 0:
+                left.extend(part)
+                if kind is dict:
+                    left.extend(part.values())
+        if values < 0 or length < 0:
+            return
+    text = dumps(value, allow_nan=False)
+    if room[0] >= len(text):
+        room[0] = room[0] - len(text)
+        found[name] = text
 """
+
+READ = f"""\
+def _tenterhook_read():
+    found, room = {{{{}}}}, [{LONGEST}]
+{{reads}}
+    return found
+_tenterhook_read()
+"""
+
 READ_ONE = """\
     try:
-        text = json.dumps({name}, allow_nan=False)
-        if left >= len(text):
-            left = left - len(text)
-            found[{name!r}] = text
+        _tenterhook_write(found, room, {name!r}, {name})
     except Exception:
         pass
 """
@@ -102,6 +124,11 @@ class Session:
         )
         return self.worker
 
+    async def begin(self) -> None:
+        """Makes the worker ready for code."""
+        await self.worker.feed_start(PRELUDE, print_callback=_silent)
+        self.feeds = 1
+
     def answer(self, call: int, answer: str) -> None:
         """The other side answers a call: `value`, the text of a value; or `raise`, a type and a text; or `stop`."""
         future = self.open.get(call)
@@ -123,7 +150,7 @@ class Session:
         outcome: dict[str, Any] = {}
         try:
             value = await drive.run(ready.text, variables)
-            outcome["value"] = values.shown(value)
+            outcome["value"] = await values.gave(value)
         except Exception as error:
             failure, ended = failures.described(error, feed, self.limits)
             outcome["session_ended"] = ended
@@ -148,7 +175,7 @@ class Session:
         self.feeds += 1
         try:
             async with asyncio.timeout(READING):
-                paused = await self.worker.feed_start(READ.format(longest=LONGEST, reads=reads), print_callback=_silent)
+                paused = await self.worker.feed_start(READ.format(reads=reads), print_callback=_silent)
                 while not isinstance(paused, MontyComplete):
                     # A name that is bound to nothing: nobody else is asked here.
                     paused = await (
@@ -161,8 +188,8 @@ class Session:
             return {}, False
         found = {}
         for name, text in texts.items():
-            with suppress(values.NotJson, ValueError, RecursionError):
-                found[name] = json.loads(values.text(values.read(text)))
+            with suppress(TypeError, ValueError, RecursionError):
+                found[name] = json.loads(await values.crossed(values.read(text), name))
         return found, True
 
 
