@@ -144,7 +144,9 @@ impl Records {
 /// A server that the client starts.
 fn stdio(name: &str, flags: &[&str]) -> McpServerConfig {
     let args = [script().to_str().unwrap()].iter().chain(flags).map(|&arg| arg.to_owned()).collect();
-    McpServerConfig::stdio(name, python().to_str().unwrap(), args)
+    // A machine that does other work may take long to start an interpreter.
+    let patient = Duration::from_mins(1);
+    McpServerConfig { connect_timeout: patient, ..McpServerConfig::stdio(name, python().to_str().unwrap(), args) }
 }
 
 fn recording(name: &str, records: &Records) -> McpServerConfig {

@@ -123,8 +123,9 @@ fn load_with(
     let read = bytes(path).map_err(unreadable)?;
     let absent = || File::open(path).err().unwrap_or_else(|| io::ErrorKind::NotFound.into());
     let bytes = read.ok_or_else(|| unreadable(absent()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let around = Surroundings { folder, variables: Environment(variables), templates, local, connect };
+    // A server is started in this folder: by a relative path it would be sought from there.
+    let folder = std::path::absolute(path).map_err(unreadable)?.parent().unwrap_or(Path::new("/")).to_owned();
+    let around = Surroundings { folder: &folder, variables: Environment(variables), templates, local, connect };
     Ok(read_bytes(path, &bytes, &around))
 }
 
