@@ -211,7 +211,14 @@ fn tests_of(path: &Path) -> BTreeSet<String> {
 fn every_promise_of_quick_apps_has_its_test_and_every_test_of_requests_its_promise() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let named = all_tests_named("docs/quickapps.md");
-    let folders = ["src/quickapp", "src/agent/config/manifest", "tests/engine", "tests/providers", "tests/python"];
+    let folders = [
+        "src/quickapp",
+        "src/agent/config/manifest",
+        "src/providers/rest",
+        "tests/engine",
+        "tests/providers",
+        "tests/python",
+    ];
     let files = folders.iter().flat_map(|folder| fs::read_dir(root.join(folder)).unwrap());
     let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let all: BTreeSet<_> = files.flat_map(|path| tests_of(&path)).collect();

@@ -62,7 +62,8 @@ fn system(plan: &Plan) -> String {
         quoted(SANDBOX_MODULES),
         quoted(SANDBOX_MISSING_MODULES),
         list(&SANDBOX_LACKS.iter().map(|lack| lack.what).collect::<Vec<_>>()),
-        quoted(SANDBOX_MISSING_BUILTINS),
+        // The execution has one of its own.
+        quoted(&SANDBOX_MISSING_BUILTINS.iter().copied().filter(|name| *name != "exit").collect::<Vec<_>>()),
     ));
     parts.push(format!("# Rules\n\n{}", list(&rules(plan))));
     parts.join("\n\n")
