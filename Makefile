@@ -8,6 +8,8 @@ SHELL := /bin/bash
 # The interpreter that the engine is linked to: PYTHON=... chooses another.
 PYTHON ?= python3
 VENV := .venv
+# How the wheel that the tests use is built; what is published is built with `release`.
+WHEEL_PROFILE ?= release
 # Further interpreters that the wheel is tested on, where they are present.
 OTHERS := $(shell tests/interpreters.sh 3.11 3.12 3.13)
 
@@ -111,7 +113,7 @@ $(VENV)-%/.ready: tests/requirements.txt | needs
 
 $(WHEEL): $(RUST_SOURCES) $(PYTHON_SOURCES) pyproject.toml LICENSE README.md $(VENV)/.ready
 	@rm -f target/wheels/*.whl
-	$(VENV)/bin/maturin build --release --quiet --out target/wheels
+	$(VENV)/bin/maturin build --profile $(WHEEL_PROFILE) --quiet --out target/wheels
 	@touch $@
 
 %/.wheel: %/.ready $(WHEEL)
