@@ -6,6 +6,7 @@ mod converting;
 mod driving;
 mod examples;
 mod executing;
+mod execution_command;
 mod hostile_apps;
 mod hostile_code;
 mod hostile_tools;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ def find_hooks(root: Path, modules: Sequence[tuple[Path, ModuleType]]) -> tuple[
                 problems.append(Problem("duplicate-hook", message, "leave one of them", root / file, line))
                 continue
             try:
-                found[name] = found_hook(name, function)
+                # By the path that people know: the name of a loaded module is private.
+                found[name] = replace(found_hook(name, function), module=".".join(file.with_suffix("").parts))
             except ExecutionError as error:
                 problems.append(_problem("invalid-hook", error, root / file, line))
     return list(found.values()), problems
@@ -52,8 +54,6 @@ def execution_tool(file: Path, module: str, function: Any, description: str) -> 
         tool = found_tool(function)
     except ExecutionError as error:
         return _problem("invalid-tool", error, file, place_of(function).line)
-    from dataclasses import replace
-
     return replace(tool, module=module, file=file, description=description)
 
 
