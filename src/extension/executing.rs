@@ -25,6 +25,7 @@ const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 #[serde(deny_unknown_fields)]
 struct Described {
     instructions: String,
+    sender_id: String,
     messages: Vec<Object>,
     variables: Object,
     exits: Vec<DescribedExit>,
@@ -92,6 +93,7 @@ pub(super) fn begin_execution(
     let lanes = Lanes::Caller(lane.dispatcher());
     // Its first start needs a lock that somebody may hold who waits for the interpreter.
     let runner = py.detach(Sandbox::start).map_err(|error| exceptions::load_error(py, &error))?;
+    let identity = Identity { sender_id: described.sender_id.clone(), ..Identity::default() };
     let mut builder = described.builder().runner(runner);
     for tool in tools {
         let found = tool.into_tool(tool_timeout).map_err(|error| unfit(error.to_string()))?;
@@ -109,14 +111,15 @@ pub(super) fn begin_execution(
             }
         };
     }
+    let mut around: Arc<dyn Hooks> = Arc::new(NoHooks);
     if let Some(agent) = &agent {
         let agent = &agent.get().agent;
-        let around: Arc<dyn Hooks> = match &agent.hooks {
-            Some(hooks) => hooks.clone(),
-            None => Arc::new(NoHooks),
-        };
-        builder = builder.model(agent.engine.model()).agent_hooks(around, Identity::default());
+        if let Some(hooks) = &agent.hooks {
+            around = hooks.clone();
+        }
+        builder = builder.model(agent.engine.model());
     }
+    builder = builder.agent_hooks(around, identity);
     if let Some(signal) = &signal {
         builder = builder.signal(&signal.get().0);
     }

@@ -341,9 +341,10 @@ def test_the_hooks_of_an_agent_stand_around_model_and_tool_calls(tmp_path: Path)
         "from rasa.mantle.hooks import ToolCallPayload, modify_tool_call\n"
         "@modify_tool_call()\n"
         "async def double(payload: ToolCallPayload) -> ToolCallPayload:\n"
-        "    return payload.model_copy(update={'arguments': {'one': payload.arguments['one'] * 2}})\n"
+        "    one = payload.arguments['one'] * 2 if payload.sender_id == 'c-1' else 0\n"
+        "    return payload.model_copy(update={'arguments': {'one': one}})\n"
     )
-    result = asyncio.run(played('exit("answer", await add(one=4))', tools=[add], agent=tmp_path))
+    result = asyncio.run(played('exit("answer", await add(one=4))', tools=[add], agent=tmp_path, sender_id="c-1"))
     assert result.output == 9
 
 

@@ -60,6 +60,7 @@ async def execute(
     variables: Mapping[str, Any] | None = None,
     signal: Controller | None = None,
     agent: str | os.PathLike[str] | TurnEngine | None = None,
+    sender_id: str = "",
     chat: bool = False,
     form: Literal["native", "fenced"] = "native",
     limits: Mapping[str, int] | None = None,
@@ -88,6 +89,7 @@ async def execute(
     :param signal: who may abort the execution.
     :param agent: an agent's folder, or an agent that is loaded: its hooks stand around model and tool calls, and its model is the
         default.
+    :param sender_id: the conversation, as the hooks of the agent, tools and spans see it.
     :param chat: whether the model talks to a user: its texts are messages, and there is the exit ``listen``.
     :param form: how the model gives its code: by a ``native`` tool call, or ``fenced`` in its text.
     :param limits: what the code may use: ``memory``, ``output``, ``source`` in bytes, ``recursion``, ``calls``.
@@ -98,6 +100,7 @@ async def execute(
     """
     description = {
         "instructions": _text("instructions", instructions),
+        "sender_id": _text("sender_id", sender_id),
         "messages": _plain("messages", [dict(message) for message in messages]),
         "variables": _plain("variables", dict(variables or {})),
         "exits": [exit_forms.described(exit) for exit in exits],
