@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rasa.mantle.tools.decorator import tool
 
-PRODUCTS = [
+PRODUCTS: list[dict[str, str | float]] = [
     {"name": "Wool socks", "price": 12.5},
     {"name": "Running socks", "price": 9.0},
     {"name": "Rain jacket", "price": 89.0},
