@@ -48,7 +48,11 @@ fn executed(project: &Path) -> String {
         Some((before, time)) if time.ends_with(" ms)") => before.to_owned(),
         _ => line.to_owned(),
     };
-    let shown: Vec<_> = shown.lines().map(time).collect();
+    let mut shown: Vec<_> = shown.lines().map(time).collect();
+    // Which of two gathered calls ends first is nobody's promise.
+    for calls in shown.chunk_by_mut(|one, other| [one, other].iter().all(|line| line.contains(" → "))) {
+        calls.sort();
+    }
     format!("{}\n--- log\n{}\n--- exit code {:?}\n", shown.join("\n"), logged.join("\n"), done.status.code().unwrap())
 }
 
