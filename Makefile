@@ -18,8 +18,8 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 WHEEL := target/wheels/.built
 OTHER_VENVS := $(foreach entry,$(OTHERS),$(VENV)-$(firstword $(subst =, ,$(entry))))
 RUN_TESTS := $(shell cargo nextest --version > /dev/null 2>&1 && echo cargo nextest run || echo cargo test)
-# The engine's tests of what runs on a lane; without nextest all of them.
-ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'not test(/^(command|examples|hostile_apps|quickapps|replaying|serving|skills)::/)')
+# The engine's tests of what runs on a lane and of the sandbox's thread; without nextest all of them.
+ON_A_LANE := $(if $(findstring nextest,$(RUN_TESTS)),-E 'test(/^(converting|driving|executing|hostile_tools|isolating|loading|observing|registering|returning|sandbox|signalling|supervising)::/)')
 
 .SECONDARY:
 .PHONY: help demo test test-rust test-python test-model lint bench clean needs
