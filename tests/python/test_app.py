@@ -38,7 +38,7 @@ def test_a_request_is_answered_and_its_conversation_goes_on() -> None:
             recalled = [message["content"] for message in last["messages"] if message["role"] == "tool"]
             assert "The user said: I drink green tea with honey" in recalled
             told = [{key: hook[key] for key in ("name", "calls", "ran", "failures")} for hook in app.statistics()]
-            assert told == [{"name": name, "calls": 2, "ran": 2, "failures": {}} for name in ("recall", "save")]
+            assert told == [{"name": name, "calls": 2, "ran": 2, "failures": {}} for name in ("recall", "remember")]
 
     asyncio.run(main())
 
