@@ -199,9 +199,7 @@ pub(crate) fn load(root: &Path) -> Result<(AgentConfig, Vec<Diagnostic>), Config
 /// What is wrong in the configuration of an agent, wherever it is to run: what the environment does not have is not told.
 /// `tools` are what its modules of tools have and name.
 pub(crate) fn check(root: &Path, tools: &[ToolModule]) -> Result<Vec<Diagnostic>, ConfigError> {
-    // An address can be wanted, or a key: this is either.
-    let any = |name: &str| std::env::var(name).ok().or_else(|| Some("http://variable".to_owned()));
-    let (config, mut found) = load_with(root, &any)?;
+    let (config, mut found) = load_with(root, &variables::set_anywhere)?;
     let known = tool_sources::known_tools(&config, tools);
     let told: Vec<_> = found.iter().map(ToString::to_string).collect();
     let of_tools = tool_sources::references(tools);

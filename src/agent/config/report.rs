@@ -191,6 +191,15 @@ impl Report {
         self.document_below(text, 0)
     }
 
+    /// The top value of a text that must have one; that it has none is told.
+    pub(super) fn filled(&mut self, text: &str) -> Option<Node> {
+        let node = self.document(text).ok()?;
+        if node.is_none() {
+            self.error("missing-key", None, "The file is empty".to_owned(), None);
+        }
+        node
+    }
+
     /// As [`Report::document`], of a text that stands in the file below `lines` others.
     pub(super) fn document_below(&mut self, text: &str, lines: u32) -> Result<Option<Node>, Broken> {
         match if self.is_json() { json::parse(text) } else { yaml::parse_below(text, lines) } {

@@ -16,7 +16,7 @@ use super::manifest::choice;
 use super::model::{ModelConfig, Resolver};
 use super::report::{Field, Report};
 use super::sections::MODEL;
-use super::variables::{Environment, Variables};
+use super::variables::{Environment, Variables, set_anywhere};
 use super::{ConfigError, bytes, decode};
 use crate::conversation::Object;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -47,9 +47,7 @@ pub(crate) struct ExecutionConfig {
 
 /// What is wrong in the file of a folder's execution, wherever it is to run: what the environment does not have is not told.
 pub(in crate::agent) fn check_execution(folder: &Path) -> Result<Vec<Diagnostic>, ConfigError> {
-    // An address can be wanted, or a key: this is either.
-    let any = |name: &str| std::env::var(name).ok().or_else(|| Some("http://variable".to_owned()));
-    Ok(load_execution(folder, &any)?.1)
+    Ok(load_execution(folder, &set_anywhere)?.1)
 }
 
 /// Reads the execution of a folder. Where something in it is an error there is none.
@@ -69,15 +67,9 @@ pub(crate) fn load_execution(
     };
     let apart = instructions.as_deref().and_then(|bytes| decode(bytes, &mut report).map(str::to_owned));
     let environment = Environment(variables);
-    let config = decode(&read, &mut report).and_then(|text| match report.document(text) {
-        Ok(Some(node)) => {
-            execution(&Field { name: String::new(), node: &node }, apart, folder, &environment, &mut report)
-        }
-        Ok(None) => {
-            report.error("missing-key", None, "The file is empty".to_owned(), None);
-            None
-        }
-        Err(_) => None,
+    let node = decode(&read, &mut report).and_then(|text| report.filled(text));
+    let config = node.and_then(|node| {
+        execution(&Field { name: String::new(), node: &node }, apart, folder, &environment, &mut report)
     });
     let found = report.finish();
     let is_right = found.iter().all(|problem| problem.severity != Severity::Error);

@@ -43,7 +43,7 @@ use super::model::{ModelConfig, Resolver};
 use super::report::{Field, Report};
 use super::sections::MODEL;
 use super::servers::ServerConfig;
-use super::variables::{Environment, Variables};
+use super::variables::{Environment, Variables, set_anywhere};
 use super::{ConfigError, bytes, decode};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::quickapp::{App, MAX_ITERATIONS};
@@ -95,10 +95,10 @@ pub(crate) fn check_manifest(
     local: LocalTools<'_>,
     connect: Option<Connect<'_>>,
 ) -> Result<Vec<Diagnostic>, ConfigError> {
-    // An address can be wanted, or a key: this is either.
-    let otherwise = || connect.is_none().then(|| "http://variable".to_owned());
-    let any = |name: &str| std::env::var(name).ok().or_else(otherwise);
-    Ok(load_with(path, &any, templates, (Some(local), connect))?.1)
+    // Who asks the servers needs what is set here.
+    let set_here = |name: &str| std::env::var(name).ok();
+    let any: Variables<'_> = if connect.is_none() { &set_anywhere } else { &set_here };
+    Ok(load_with(path, any, templates, (Some(local), connect))?.1)
 }
 
 /// Reads an entry as it stands under `model`, the text of a JSON object that lies in no file.
@@ -131,14 +131,8 @@ fn load_with(
 
 fn read_bytes(path: &Path, bytes: &[u8], around: &Surroundings<'_>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let mut report = Report::new(path);
-    let read = decode(bytes, &mut report).and_then(|text| match report.document(text) {
-        Ok(Some(node)) => manifest(&Field { name: String::new(), node: &node }, path, &mut report, around),
-        Ok(None) => {
-            report.error("missing-key", None, "The file is empty".to_owned(), None);
-            None
-        }
-        Err(_) => None,
-    });
+    let node = decode(bytes, &mut report).and_then(|text| report.filled(text));
+    let read = node.and_then(|node| manifest(&Field { name: String::new(), node: &node }, path, &mut report, around));
     let found = report.finish();
     let is_right = found.iter().all(|problem| problem.severity != Severity::Error);
     (read.filter(|_| is_right), found)
